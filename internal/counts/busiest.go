@@ -126,8 +126,8 @@ func top(all map[string]*name, most int) []NameCount {
 		c := NameCount{Name: text, Classes: map[string]uint64{}, Waits: n.waits, Waited: n.waited, Traffic: n.traffic}
 		for class, count := range n.classes {
 			if count > 0 {
-				c.Classes[reason.Class(class).String()] = count
-				c.Requests += count
+				c.Classes[reason.Class(class).String()] = uint64(count)
+				c.Requests += uint64(count)
 			}
 		}
 		list = append(list, c)
@@ -173,7 +173,7 @@ type name struct {
 	text    string
 	rank    uint64 // its requests, and those of the names whose place it took
 	at      int    // its index in the heap
-	classes [reason.Failed + 1]uint64
+	classes reason.Counts
 	waits   uint64
 	waited  time.Duration
 	traffic Traffic
@@ -227,9 +227,7 @@ func (t *table) addTo(all map[string]*name) {
 			sum = &name{}
 			all[text] = sum
 		}
-		for class, count := range n.classes {
-			sum.classes[class] += count
-		}
+		sum.classes.Add(&n.classes)
 		sum.waits += n.waits
 		sum.waited += n.waited
 		sum.traffic.Add(&n.traffic)

@@ -82,7 +82,7 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 		return nil, err
 	}
 	defer r.Close()
-	l := newLibrary(parseRules)
+	l := &library{parseRules: parseRules}
 	t := &Explained{}
 	near, err := nearID(r, f)
 	if err != nil {

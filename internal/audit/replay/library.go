@@ -32,7 +32,6 @@ func sizeOf(p *rules.Policy) int {
 // library caches the rows that entries of a record refer to. It is safe for
 // concurrent use.
 type library struct {
-	parse func(rules.Profile, rules.Source, []byte) *rules.Policy
 	// parseRules is Options.ParseRules; nil: settings are not parsed.
 	parseRules func(text string) (*acl.Rules, error)
 
@@ -55,10 +54,6 @@ type variantKey struct {
 	policy  int64
 	origin  rules.Origin
 	profile rules.Profile
-}
-
-func newLibrary(parseRules func(string) (*acl.Rules, error)) *library {
-	return &library{parse: rules.NewAs, parseRules: parseRules}
 }
 
 // settings are the settings of a configuration; zero: none were recorded.
@@ -140,7 +135,7 @@ func (l *library) readPolicy(r *store.Reader, id int64) (*policy, error) {
 	case source.State == rules.Available:
 		made.err = errors.New("the record does not have the bytes of its robots.txt")
 	}
-	made.Policy = l.parse(profile, source, made.body)
+	made.Policy = rules.NewAs(profile, source, made.body)
 	return made, nil
 }
 

@@ -86,7 +86,7 @@ func decisions(ctx context.Context, record *store.Record, f store.Filter) iter.S
 			return
 		}
 		defer r.Close()
-		l := newLibrary(nil)
+		l := &library{}
 		for e, err := range r.All(&f) {
 			var d *Decision
 			if err == nil {

@@ -47,7 +47,7 @@ func OpenPolicies(path string, profile rules.Profile) (*Policies, error) {
 		return nil, err
 	}
 	p := &Policies{
-		name: filepath.Base(path), record: record, library: newLibrary(nil), profile: profile,
+		name: filepath.Base(path), record: record, library: &library{}, profile: profile,
 		sites: map[rules.Origin]sitePolicies{},
 	}
 	if err := p.index(); err != nil {

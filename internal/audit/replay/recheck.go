@@ -87,7 +87,7 @@ func (r *Recheck) Run(ctx context.Context, record *store.Record) (*Rechecked, er
 	if err != nil {
 		return nil, err
 	}
-	s := &rechecking{Recheck: r, library: newLibrary(r.ParseRules), reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{Sites: len(sites), Hosts: []SiteNow{}}}
+	s := &rechecking{Recheck: r, library: &library{parseRules: r.ParseRules}, reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{Sites: len(sites), Hosts: []SiteNow{}}}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -27,8 +27,6 @@ type Options struct {
 	// Progress, if not nil, is called with the number of entries judged and of all
 	// entries, from several goroutines.
 	Progress func(done, all int64)
-
-	parse func(rules.Profile, rules.Source, []byte) *rules.Policy // nil: rules.NewAs
 }
 
 // Result counts the entries of a record by Class.
@@ -95,10 +93,7 @@ type Example struct {
 
 // Judge judges all entries of a record again, on all processors.
 func Judge(ctx context.Context, record *store.Record, o Options) (*Result, error) {
-	s := &scan{Options: o, record: record, library: newLibrary(o.ParseRules), result: newResult()}
-	if o.parse != nil {
-		s.library.parse = o.parse
-	}
+	s := &scan{Options: o, record: record, library: &library{parseRules: o.ParseRules}, result: newResult()}
 	if o.If != nil {
 		s.result.If = &Changes{Sites: []SiteChange{}, Examples: []Example{}, bySite: map[rules.Origin]*SiteChange{}}
 	}

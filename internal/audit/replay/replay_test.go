@@ -51,15 +51,10 @@ func TestHeed_EveryVerdictComesOutAgain(t *testing.T) {
 func TestHeed_AChangedEngineIsCaught(t *testing.T) {
 	t.Parallel()
 	c := newCrawl(t).entries(1500)
-	record := c.closed()
+	c.closed()
 	o := c.options()
-	o.parse = func(p rules.Profile, s rules.Source, body []byte) *rules.Policy {
-		if p == rules.Standard {
-			p = rules.Strict // where Disallow wins a tie
-		}
-		return rules.NewAs(p, s, body)
-	}
-	r, err := Judge(t.Context(), record, o)
+	c.change("UPDATE policy SET profile = 'strict' WHERE profile = 'standard'") // where Disallow wins a tie
+	r, err := Judge(t.Context(), c.view(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

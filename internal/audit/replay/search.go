@@ -41,7 +41,7 @@ func Latest(ctx context.Context, record *store.Record, s Search) (*Found, error)
 	if err != nil {
 		return nil, err
 	}
-	f, l := &Found{}, newLibrary(nil)
+	f, l := &Found{}, &library{}
 	for top := last; top >= first; {
 		from := max(first, top-searchStep+1)
 		if err := f.step(r, l, &s, from, top); err != nil {

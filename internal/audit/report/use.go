@@ -133,13 +133,16 @@ func (u *usage) count(q *store.Request, c *client, s site, x *basis, siteName fu
 		p := u.purposes[name]
 		if p == nil {
 			p = &PurposePart{Purpose: name}
+			for _, c := range signal.Categories() {
+				p.Categories = append(p.Categories, CategoryUse{Category: c})
+			}
 			u.purposes[name] = p
 		}
 		p.Requests++
 		if _, refused := v.Refuses(signal.Purpose(name)); refused && x.bySignal {
 			p.Refused++
 		}
-		u.categories(name, s.origin, v)
+		u.categories(p, s.origin, v)
 	}
 	if x.bySignal {
 		u.refused(q, c, x, v, siteName(s.origin), s.origin)
@@ -147,18 +150,22 @@ func (u *usage) count(q *store.Request, c *client, s site, x *basis, siteName fu
 }
 
 // categories counts what a site states for a client with a purpose.
-func (u *usage) categories(purpose string, origin int, v *signal.Verdict) {
-	for _, p := range signal.Purposes() {
-		c := p.Category()
-		row := useRow{purpose: purpose, origin: origin, category: c, answer: uses.Unknown}
+func (u *usage) categories(p *PurposePart, origin int, v *signal.Verdict) {
+	for i, other := range signal.Purposes() {
+		c := &p.Categories[i] // in the same order
+		row := useRow{purpose: p.Purpose, origin: origin, category: c.Category, answer: uses.Unknown}
 		var statement *signal.Statement
-		if r, refused := v.Refuses(p); refused {
+		if r, refused := v.Refuses(other); refused {
+			c.Refused++
 			row.answer, statement = uses.Refused, r.Statement
-		} else if v.Of(c) == signal.Allow {
+		} else if v.Of(c.Category) == signal.Allow {
+			c.Allowed++
 			row.answer = uses.Allowed
-			if by := v.Results[c].By; len(by) > 0 && by[0] >= 0 && by[0] < len(v.Statements) {
+			if by := v.Results[c.Category].By; len(by) > 0 && by[0] >= 0 && by[0] < len(v.Statements) {
 				statement = &v.Statements[by[0]]
 			}
+		} else {
+			c.Unknown++
 		}
 		row.source, row.text, row.line = u.place(origin, statement)
 		u.cube[row]++
@@ -216,30 +223,10 @@ func (u *usage) finish(siteName func(int) string) *Use {
 		return nil
 	}
 	use := &Use{Purposes: []PurposePart{}, Refusals: []UseRefusal{}, Answers: []SiteAnswer{}}
-	byPurpose := map[string]map[signal.Category]*CategoryUse{}
 	for row, n := range u.cube {
 		use.cube = append(use.cube, useCount{row, siteName(row.origin), n})
-		if byPurpose[row.purpose] == nil {
-			byPurpose[row.purpose] = map[signal.Category]*CategoryUse{}
-		}
-		c := byPurpose[row.purpose][row.category]
-		if c == nil {
-			c = &CategoryUse{Category: row.category}
-			byPurpose[row.purpose][row.category] = c
-		}
-		switch row.answer {
-		case uses.Allowed:
-			c.Allowed += n
-		case uses.Refused:
-			c.Refused += n
-		default:
-			c.Unknown += n
-		}
 	}
-	for name, p := range u.purposes {
-		for _, c := range signal.Categories() {
-			p.Categories = append(p.Categories, *byPurpose[name][c])
-		}
+	for _, p := range u.purposes {
 		use.Purposes = append(use.Purposes, *p)
 	}
 	for _, r := range u.refusals {

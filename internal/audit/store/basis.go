@@ -43,7 +43,7 @@ func (s *encoder) policy(rows *[]byte, p *rules.Policy) int64 {
 		return 0
 	}
 	key := weak.Make(p)
-	if id, ok := s.policies.get(key); ok {
+	if id, ok := s.policies.ids[key]; ok {
 		return id
 	}
 	source := p.Source()

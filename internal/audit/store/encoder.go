@@ -218,8 +218,8 @@ func (s *encoder) exempt(rows []byte, now time.Time, count int64, why string) []
 
 // Bounds of the cache of recorded names. A name that was evicted gets another row.
 const (
-	maxNames      = 1 << 15 // of one table, in each of two halves
-	maxNameOctets = 4 << 20
+	maxNames      = 1 << 16 // of one table
+	maxNameOctets = 8 << 20
 )
 
 // names allocates the ids of rows, and caches those of recorded names by a key, in
@@ -231,28 +231,19 @@ type names struct {
 	scratch  []byte
 }
 
-// idCache is a cache of ids of bounded size, which evicts keys not used recently.
+// idCache is a cache of ids of bounded size. A full one is emptied, which is cheaper than an
+// order of use.
 type idCache[K comparable] struct {
-	recent, older map[K]int64
-	octets        int // of recent
-}
-
-// get returns the id of key.
-func (h *idCache[K]) get(key K) (id int64, ok bool) {
-	if id, ok = h.recent[key]; !ok {
-		if id, ok = h.older[key]; ok {
-			h.put(key, id, 0)
-		}
-	}
-	return id, ok
+	ids    map[K]int64
+	octets int // of the keys
 }
 
 // put caches the id of key, which uses octets of memory.
 func (h *idCache[K]) put(key K, id int64, octets int) {
-	if h.recent == nil || len(h.recent) >= maxNames || h.octets > maxNameOctets {
-		h.older, h.recent, h.octets = h.recent, map[K]int64{}, 0
+	if h.ids == nil || len(h.ids) >= maxNames || h.octets > maxNameOctets {
+		h.ids, h.octets = map[K]int64{}, 0
 	}
-	h.recent[key] = id
+	h.ids[key] = id
 	h.octets += octets
 }
 
@@ -274,9 +265,7 @@ func (n *names) rollback(last [len(tables)]int64) {
 }
 
 func (h *idCache[K]) rollback(last int64) {
-	later := func(_ K, id int64) bool { return id > last }
-	maps.DeleteFunc(h.recent, later)
-	maps.DeleteFunc(h.older, later)
+	maps.DeleteFunc(h.ids, func(_ K, id int64) bool { return id > last })
 }
 
 // next allocates an id.
@@ -295,14 +284,10 @@ func (n *names) id(rows *[]byte, t table, row []byte) int64 {
 // columns appends those after its id.
 func (n *names) idBy(key []byte, rows *[]byte, t table, columns func([]byte) []byte) int64 {
 	h := &n.known[t]
-	if id, ok := h.recent[string(key)]; ok { // without an allocation
+	if id, ok := h.ids[string(key)]; ok { // without an allocation
 		return id
 	}
-	text := string(key)
-	if id, ok := h.get(text); ok {
-		return id
-	}
-	id := n.next(t)
+	text, id := string(key), n.next(t) // columns may use the memory of key
 	*rows = columns(appendInteger(append(*rows, byte(t)), id))
 	h.put(text, id, len(text))
 	return id

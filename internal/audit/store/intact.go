@@ -170,16 +170,8 @@ func moveFiles(path, to string, suffixes ...string) error {
 // lastInTail returns the number of the last decision in the tail of the record; 0 when
 // the tail has none that can be read.
 func lastInTail(path, id string) (last int64) {
-	for _, block := range wal.Undamaged(path, id) {
-		for rows := block.Rows; len(rows) > 0; {
-			t, n, rest, err := Schema.cutRow(rows)
-			if err != nil {
-				break
-			}
-			if rows = rest; t == entryTable {
-				last = max(last, n)
-			}
-		}
+	for n := range Schema.decisions(wal.Undamaged(path, id)) {
+		last = max(last, n)
 	}
 	return last
 }

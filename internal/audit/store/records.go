@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"time"
@@ -250,19 +251,29 @@ func isAbandoned(path string) bool {
 
 // inTail returns the number of decisions after id last in the tail of a record.
 func inTail(l layout, path, store string, last int64) (n int64) {
-	for _, b := range wal.Blocks(path, store) {
-		for rows := b.Rows; len(rows) > 0; {
-			t, id, rest, err := l.cutRow(rows)
-			if err != nil {
-				break
-			}
-			if t == entryTable && id > last {
-				n++
-			}
-			rows = rest
+	for id := range l.decisions(wal.Blocks(path, store)) {
+		if id > last {
+			n++
 		}
 	}
 	return n
+}
+
+// decisions returns the ids of the decisions in blocks.
+func (l layout) decisions(blocks []wal.Block) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for _, b := range blocks {
+			for rows := b.Rows; len(rows) > 0; {
+				t, id, rest, err := l.cutRow(rows)
+				if err != nil {
+					break
+				}
+				if rows = rest; t == entryTable && !yield(id) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // File describes a record.

@@ -100,9 +100,8 @@ type Reader struct {
 	custom   parser // of Options.Format; nil: found from the first lines
 	sources  []*source
 	prepared bool
-	pending  []*source      // not open yet, the latest first
-	heads    queue[*merged] // one for each open stream
-	sorter   *sorter
+	heads    queue[*merged] // one for each stream that has not ended
+	sorter   sorter
 	counts   Counts
 	done     atomic.Int64
 	all      atomic.Int64
@@ -115,6 +114,7 @@ type Reader struct {
 func Open(o Options) (*Reader, error) {
 	r := &Reader{options: o}
 	r.stopped, r.stop = context.WithCancel(context.Background())
+	r.sorter.reader = r
 	r.heads.compare = func(a, b *merged) int { return a.head.compare(&b.head) }
 	if o.Memory <= 0 {
 		r.options.Memory = defaultMemory
@@ -148,9 +148,7 @@ func (r *Reader) Close() {
 	for _, s := range r.sources {
 		s.close()
 	}
-	if r.sorter != nil {
-		r.sorter.close()
-	}
+	r.sorter.close()
 }
 
 // Progress returns how many octets of the files have been read, and how many there are.
@@ -169,10 +167,12 @@ type stream interface {
 	next(q *Request) error
 }
 
-// merged is a stream and its first request.
+// merged is a stream and its first request. Until that is read, and a file is opened, head has
+// the time of the first request of a file.
 type merged struct {
 	head Request
 	from stream
+	read bool
 }
 
 // Next returns the next request in the order of time; equal times keep the order of the
@@ -185,47 +185,23 @@ func (r *Reader) Next() (Request, error) {
 			return Request{}, err
 		}
 	}
-	for n := len(r.pending); n > 0; n = len(r.pending) {
-		s := r.pending[n-1]
-		if r.heads.Len() > 0 && r.heads.items[0].head.Time.Before(s.first) {
-			break
-		}
-		r.pending = r.pending[:n-1]
-		in, err := s.stream()
-		if err == nil {
-			err = r.add(in)
-		}
-		if err != nil {
+	for r.heads.Len() > 0 {
+		m := r.heads.items[0]
+		q, read := m.head, m.read
+		m.read = true
+		switch err := m.from.next(&m.head); err {
+		case nil:
+			heap.Fix(&r.heads, 0)
+		case io.EOF:
+			heap.Pop(&r.heads)
+		default:
 			return Request{}, err
 		}
+		if read {
+			return q, nil
+		}
 	}
-	if r.heads.Len() == 0 {
-		return Request{}, io.EOF
-	}
-	m := r.heads.items[0]
-	q := m.head
-	switch err := m.from.next(&m.head); err {
-	case nil:
-		heap.Fix(&r.heads, 0)
-	case io.EOF:
-		heap.Pop(&r.heads)
-	default:
-		return Request{}, err
-	}
-	return q, nil
-}
-
-// add merges a stream.
-func (r *Reader) add(in stream) error {
-	m := &merged{from: in}
-	err := in.next(&m.head)
-	if err == io.EOF {
-		return nil
-	}
-	if err == nil {
-		heap.Push(&r.heads, m)
-	}
-	return err
+	return Request{}, io.EOF
 }
 
 // prepare finds which files are in order, and sorts the others.
@@ -235,31 +211,20 @@ func (r *Reader) prepare() error {
 	}
 	for _, s := range r.sources {
 		if s.ordered {
-			r.pending = append(r.pending, s)
-			continue
-		}
-		if err := r.sort(s); err != nil {
+			heap.Push(&r.heads, &merged{head: Request{Time: s.first, source: s.index}, from: s.stream()})
+		} else if err := r.sort(s); err != nil {
 			return err
 		}
 	}
-	slices.SortStableFunc(r.pending, func(a, b *source) int { return cmp.Or(b.first.Compare(a.first), b.index-a.index) })
-	if r.sorter == nil {
-		return nil
-	}
 	streams, err := r.sorter.streams()
 	for _, in := range streams {
-		if err == nil {
-			err = r.add(in)
-		}
+		heap.Push(&r.heads, &merged{from: in})
 	}
 	return err
 }
 
 // sort passes the requests of a source to the sorter.
 func (r *Reader) sort(s *source) error {
-	if r.sorter == nil {
-		r.sorter = &sorter{reader: r}
-	}
 	defer s.close()
 	for {
 		var q Request

@@ -105,15 +105,12 @@ func (s *source) close() {
 	s.closing, s.records = nil, nil
 }
 
-// stream opens a source that is in order.
-func (s *source) stream() (stream, error) {
-	if err := s.open(); err != nil {
-		return nil, err
-	}
+// stream returns the requests of a source that is in order, or nearly so.
+func (s *source) stream() stream {
 	if s.window == 0 {
-		return s, nil
+		return s
 	}
-	return &windowed{from: s, size: s.window, heap: queue[*Request]{compare: (*Request).compare}}, nil
+	return &windowed{from: s, size: s.window, heap: queue[*Request]{compare: (*Request).compare}}
 }
 
 // errStopped is the error of a pipe that Reader.Stop ended. What was read before counts.
@@ -305,7 +302,8 @@ func (s *source) when() (t time.Time, ok bool, err error) {
 	return q.Time, reason == "", err
 }
 
-// next returns the next request in the order of the lines. What is no request is counted.
+// next returns the next request in the order of the lines, of which the first opens the file.
+// What is no request is counted.
 func (s *source) next(q *Request) error {
 	r := s.reader
 	if s.records == nil {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,12 +61,7 @@ func (n *namePatterns) matchesFolded(s string) bool {
 	if s == "" || n.exact[s] {
 		return s != ""
 	}
-	for _, pattern := range n.patterns {
-		if matchesParts(pattern, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.patterns, func(parts []string) bool { return matchesParts(parts, s) })
 }
 
 // matchesParts reports whether s begins with the first of parts, ends with the

@@ -245,23 +245,19 @@ func (s *site) judge(e *event) (v verdict) {
 // withoutFile returns the class of a request where no file is known: the log itself may
 // show that there was none.
 func (s *site) withoutFile() class {
-	switch {
-	case s.observed && s.status == rules.Unavailable:
-		return classUnavailable
-	case s.observed && s.status == rules.Unreachable:
-		return classUnreachable
+	if c, known := withoutRules[s.status]; known && s.observed {
+		return c
 	}
 	return classUnknown
 }
 
+// withoutRules are the classes of requests while a site has no file.
+var withoutRules = map[rules.State]class{rules.Unavailable: classUnavailable, rules.Unreachable: classUnreachable}
+
 // byVersion judges a request by the version in force.
 func (s *site) byVersion(e *event, current *Version, v *verdict) {
-	switch current.state {
-	case rules.Unavailable:
-		v.class = classUnavailable
-		return
-	case rules.Unreachable:
-		v.class = classUnreachable
+	if c, known := withoutRules[current.state]; known {
+		v.class = c
 		return
 	}
 	d := current.policy.Decide(e.who.agent, rules.NewTarget(e.target))

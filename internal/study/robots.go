@@ -168,18 +168,17 @@ var phones = []string{
 // onPhone reports whether a string is of a phone or another device of people. Robots that
 // imitate one name themselves beside it.
 func onPhone(userAgent string) bool {
-	lower := strings.ToLower(userAgent)
-	return slices.ContainsFunc(phones, func(mark string) bool { return strings.Contains(lower, mark) })
+	return hasAny(strings.ToLower(userAgent), phones)
+}
+
+func hasAny(s string, marks []string) bool {
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(s, mark) })
 }
 
 // looksRobotic reports whether a string that begins as those of browsers do is of a robot
 // that is not in the list: its name, or what it says of itself, has a robot's mark.
 func looksRobotic(token, userAgent string) bool {
 	lower := strings.ToLower(userAgent)
-	for _, mark := range []string{"bot", "crawl", "spider", "slurp", "fetch", "scan", "archiv"} {
-		if strings.Contains(token, mark) {
-			return true
-		}
-	}
-	return strings.Contains(lower, "(compatible;") && strings.Contains(lower, "http")
+	return hasAny(token, []string{"bot", "crawl", "spider", "slurp", "fetch", "scan", "archiv"}) ||
+		strings.Contains(lower, "(compatible;") && strings.Contains(lower, "http")
 }

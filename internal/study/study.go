@@ -243,23 +243,18 @@ func (s *Study) placeOf(client string) *place {
 }
 
 func (s *Study) networkOf(name string) uint32 {
-	id, ok := s.nets[name]
-	if ok {
-		return id
-	}
-	hidden := otherNetworks
-	if len(s.nets) < s.bounds.networks {
-		hidden = s.hide(name)
-	} else {
+	id, known := s.nets[name]
+	hidden := s.hide
+	if !known && len(s.nets) >= s.bounds.networks {
 		s.exceed(s.bounds.networks, "networks, the rest counted as one")
-		name = otherNetworks
-		if id, ok = s.nets[name]; ok {
-			return id
-		}
+		name, hidden = otherNetworks, strings.Clone
+		id, known = s.nets[name]
 	}
-	id = uint32(len(s.netName))
-	s.nets[strings.Clone(name)] = id
-	s.netName = append(s.netName, hidden)
+	if !known {
+		id = uint32(len(s.netName))
+		s.nets[strings.Clone(name)] = id
+		s.netName = append(s.netName, hidden(name))
+	}
 	return id
 }
 
@@ -273,18 +268,14 @@ func (s *Study) hide(address string) string {
 }
 
 func (s *Study) robotOf(site *site, w *who) *robot {
-	k := robotKey{site, w.token}
-	r := s.robots[k]
+	r := s.robots[robotKey{site, w.token}]
+	if r == nil && len(s.robots) >= s.bounds.robots && (!w.known || len(s.robots) >= 4*s.bounds.robots) {
+		s.exceed(s.bounds.robots, "names of robots, the rest counted as "+otherRobots)
+		w = &who{token: otherRobots, category: catOther}
+		r = s.robots[robotKey{site, otherRobots}]
+	}
 	if r != nil {
 		return r
-	}
-	if len(s.robots) >= s.bounds.robots && (!w.known || len(s.robots) >= 4*s.bounds.robots) {
-		s.exceed(s.bounds.robots, "names of robots, the rest counted as "+otherRobots)
-		k.token = otherRobots
-		if r = s.robots[k]; r != nil {
-			return r
-		}
-		w = &who{token: otherRobots, category: catOther}
 	}
 	r = &robot{id: uint64(len(s.all)), site: site, token: strings.Clone(w.token), category: w.category, known: w.known,
 		spans: map[int]*span{}, statuses: map[int]int64{}, refusals: map[int]int64{}}
@@ -295,19 +286,17 @@ func (s *Study) robotOf(site *site, w *who) *robot {
 
 func (s *Study) actorOf(r *robot, p *place) *actor {
 	k := r.id<<32 | uint64(p.network)
-	if a := s.actors[k]; a != nil {
-		return a
-	}
-	if len(s.actors) >= s.bounds.actors {
+	a := s.actors[k]
+	if a == nil && len(s.actors) >= s.bounds.actors {
 		s.exceed(s.bounds.actors, "clients, the rest of an agent counted as one")
 		k = r.id<<32 | (1<<32 - 1) // the clients beyond are one
-		if a := s.actors[k]; a != nil {
-			return a
-		}
+		a = s.actors[k]
 	}
-	a := &actor{robot: r, id: k, network: p.network}
-	s.actors[k] = a
-	r.actors++
+	if a == nil {
+		a = &actor{robot: r, id: k, network: p.network}
+		s.actors[k] = a
+		r.actors++
+	}
 	return a
 }
 

@@ -231,12 +231,9 @@ func (t *Table) level(s *Study, site *site, v *Version) {
 
 // named reports whether a file has a group for an agent by its name.
 func named(p *rules.Policy, agent *rules.Agent) bool {
-	for _, g := range p.Explain(agent, rules.NewTarget("/")).Governing {
-		if g.How == rules.ByName || g.How == rules.ByFirst {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Explain(agent, rules.NewTarget("/")).Governing, func(g rules.Governing) bool {
+		return g.How == rules.ByName || g.How == rules.ByFirst
+	})
 }
 
 func restriction(p *rules.Policy, agent *rules.Agent, paths []string) (allowed int64, level string) {

@@ -220,8 +220,12 @@ func (c *StudyCmd) read(ctx context.Context, a *console.App, o study.Options) (*
 	s := study.New(o)
 	reading, enough := context.WithCancel(context.WithoutCancel(ctx))
 	defer enough()
-	batches, failed := batchesOf(reading, logs)
-	var broken error
+	batches := make(chan []accesslog.Request, 4)
+	var failed, broken error
+	go func() {
+		defer close(batches)
+		failed = pass(reading, logs, batches)
+	}()
 	for batch := range batches { // to the end, as the reader waits for each to be taken
 		for i := 0; i < len(batch) && broken == nil; i++ {
 			if broken = s.Add(&batch[i]); broken != nil {
@@ -230,7 +234,7 @@ func (c *StudyCmd) read(ctx context.Context, a *console.App, o study.Options) (*
 		}
 		progress(logs.Progress())
 	}
-	if err := errors.Join(broken, <-failed); err != nil {
+	if err := errors.Join(broken, failed); err != nil {
 		return nil, err
 	}
 	counts := logs.Counts()
@@ -251,30 +255,24 @@ func why(c accesslog.Counts) string {
 // batchSize is how many requests are passed from the reader to the study together.
 const batchSize = 2048
 
-// batchesOf reads requests in a goroutine of its own, which ends with the logs or with
-// ctx. The error, if any, follows after the last batch.
-func batchesOf(ctx context.Context, logs *accesslog.Reader) (<-chan []accesslog.Request, <-chan error) {
-	batches, failed := make(chan []accesslog.Request, 4), make(chan error, 1)
-	go func() {
-		defer close(failed)
-		defer close(batches)
-		for ctx.Err() == nil {
-			batch := make([]accesslog.Request, 0, batchSize)
-			var err error
-			for len(batch) < batchSize && err == nil {
-				var r accesslog.Request
-				if r, err = logs.Next(); err == nil {
-					batch = append(batch, r)
-				}
-			}
-			batches <- batch
-			if err != nil {
-				if err != io.EOF {
-					failed <- err
-				}
-				return
+// pass passes requests to batches, to the end of the logs or of ctx.
+func pass(ctx context.Context, logs *accesslog.Reader, batches chan<- []accesslog.Request) error {
+	for ctx.Err() == nil {
+		batch := make([]accesslog.Request, 0, batchSize)
+		var err error
+		for len(batch) < batchSize && err == nil {
+			var r accesslog.Request
+			if r, err = logs.Next(); err == nil {
+				batch = append(batch, r)
 			}
 		}
-	}()
-	return batches, failed
+		batches <- batch
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

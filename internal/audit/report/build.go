@@ -192,7 +192,7 @@ func (b *builder) troubled(q *store.Request, s site, x basis, n *names) {
 	}
 	u := b.trouble[k]
 	if u == nil {
-		u = &Unreachable{Site: siteName(b.origins.keys[s.origin]), State: k.state, First: moment(q.Time), Last: moment(q.Time)}
+		u = &Unreachable{Site: b.siteName(s.origin), State: k.state, First: moment(q.Time), Last: moment(q.Time)}
 		b.trouble[k] = u
 	}
 	if at := moment(q.Time); at.Before(u.First) {

@@ -22,7 +22,7 @@ type answer struct {
 func (b *builder) snapshots(i int, n *names) error {
 	return b.readers[i].Answers(func(a *store.Answer) {
 		if s := n.sites[a.Site]; s.selected {
-			b.answers = append(b.answers, answer{a, siteName(b.origins.keys[s.origin]), i})
+			b.answers = append(b.answers, answer{a, b.siteName(s.origin), i})
 		}
 	})
 }

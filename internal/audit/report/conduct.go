@@ -122,22 +122,11 @@ func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays
 }
 
 // conduct returns the Conduct of each trail; nil without any.
-func (b *builder) conduct() []Conduct {
-	pairs := map[pair]*Conduct{}
-	for p, c := range b.cells {
-		at := pair{p.agent, p.origin}
-		if b.trails[at] == nil {
-			continue
-		}
-		if pairs[at] == nil {
-			pairs[at] = &Conduct{Agent: b.agents.keys[p.agent].String(), Site: siteName(b.origins.keys[p.origin])}
-		}
-		pairs[at].add(c)
-	}
-	var list []Conduct
-	for at, c := range pairs {
-		c.conclude(b.trails[at])
-		list = append(list, *c)
+func (b *builder) conduct(pairs map[pair]*Counts) (list []Conduct) {
+	for at, t := range b.trails {
+		c := Conduct{Agent: b.agents.keys[at.agent].String(), Site: b.siteName(at.origin), Counts: *pairs[at]}
+		c.conclude(t)
+		list = append(list, c)
 	}
 	return list
 }

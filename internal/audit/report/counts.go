@@ -44,12 +44,8 @@ func (c *Counts) add(o *Counts) {
 	if o.Requests == 0 {
 		return
 	}
-	if c.Requests == 0 || o.First.Before(c.First) {
-		c.First = o.First
-	}
-	if o.Last.After(c.Last) {
-		c.Last = o.Last
-	}
+	extend(&c.First, &c.Last, o.First)
+	extend(&c.First, &c.Last, o.Last)
 	c.Requests += o.Requests
 	c.Allowed += o.Allowed
 	c.Refused += o.Refused
@@ -129,13 +125,7 @@ const waitedFrom = 10_000
 
 // count counts a request that was decided on as k describes.
 func (c *Counts) count(q *store.Request, k *kind, byHost bool) {
-	at := moment(q.Time)
-	if c.Requests == 0 || at.Before(c.First) {
-		c.First = at
-	}
-	if at.After(c.Last) {
-		c.Last = at
-	}
+	extend(&c.First, &c.Last, moment(q.Time))
 	c.Requests++
 	*[...]*int64{&c.Allowed, &c.Refused, &c.WouldRefuse, &c.NotJudged}[k.result]++
 	c.Classes[k.of(q)]++
@@ -167,6 +157,16 @@ func (s Seconds) float() float64 { return float64(s) / 1e6 }
 
 // MarshalJSON implements json.Marshaler.
 func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(s.float()) }
+
+// extend makes the time from first to last, zero before the first call, contain at.
+func extend(first, last *time.Time, at time.Time) {
+	if first.IsZero() || at.Before(*first) {
+		*first = at
+	}
+	if at.After(*last) {
+		*last = at
+	}
+}
 
 // moment returns the time of a number of microseconds since 1970.
 func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

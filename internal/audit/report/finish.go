@@ -32,7 +32,7 @@ func (b *builder) finish(rep *Report) error {
 	}
 	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods, Seconds(b.line.width).float(), b.back
 	rep.Exempt, rep.Unrecorded, rep.Gaps = b.exempt, b.unrecorded, b.gaps
-	rep.Conduct, rep.Use = b.conduct(), b.use.finish(b.siteName)
+	rep.Conduct, rep.Use = b.conduct(pairs), b.use.finish(b.siteName)
 	var err error
 	rep.Changes, err = b.changes()
 	rep.order()
@@ -42,7 +42,7 @@ func (b *builder) finish(rep *Report) error {
 func (b *builder) deciding(p place, c *Counts) Deciding {
 	w := &b.ways.keys[p.way]
 	return Deciding{
-		Agent: b.agents.keys[p.agent].String(), Site: siteName(b.origins.keys[p.origin]),
+		Agent: b.agents.keys[p.agent].String(), Site: b.siteName(p.origin),
 		Judged: w.judged, Verdict: w.verdict, Reason: w.reason, Group: w.group, Rule: w.rule, Line: int64(w.line), Settled: w.settled,
 		Count: c.Requests, First: c.First, Last: c.Last,
 	}
@@ -106,7 +106,7 @@ func (b *builder) parts(rep *Report, agents, sites []Counts, pairs map[pair]*Cou
 	for i, c := range sites {
 		if c.Requests > 0 {
 			byMost(by[i], func(a *AgentCount) (int64, string) { return a.Requests, a.Agent })
-			rep.Sites = append(rep.Sites, SitePart{siteName(b.origins.keys[i]), c, by[i]})
+			rep.Sites = append(rep.Sites, SitePart{b.siteName(i), c, by[i]})
 		}
 	}
 }

@@ -201,20 +201,14 @@ func (u *usage) refused(q *store.Request, c *client, x *basis, v *signal.Verdict
 		key.Purpose, key.Category, key.Detail = r.Purpose, r.Category, r.Detail
 		key.Source, key.Text, key.Line = u.place(origin, r.Statement)
 	}
-	at := moment(q.Time)
 	r := u.refusals[key]
 	if r == nil {
 		made := key
-		made.First, made.Last, r = at, at, &made
+		r = &made
 		u.refusals[key] = r
 	}
 	r.Count++
-	if at.Before(r.First) {
-		r.First = at
-	}
-	if at.After(r.Last) {
-		r.Last = at
-	}
+	extend(&r.First, &r.Last, moment(q.Time))
 }
 
 // finish returns the chapter; nil when there is nothing in it.

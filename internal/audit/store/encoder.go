@@ -76,11 +76,9 @@ func (s *encoder) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	clientID := s.client(&rows, e, client)
 	site := s.siteOf(&rows, e)
 	basis := s.basis(&rows, e, &e.Decision, e.Settled)
-	target, raw, page := e.Target, e.Raw, bounded(e.Page)
-	var t, r, p bool
-	target, t = s.o.Privacy.Redact(target)
-	raw, r = s.o.Privacy.Redact(raw)
-	page, p = s.o.Privacy.Redact(page)
+	target, t := s.o.Privacy.Redact(e.Target)
+	raw, r := s.o.Privacy.Redact(e.Raw)
+	page, p := s.o.Privacy.Redact(bounded(e.Page))
 	_, v := s.o.Privacy.Redact(e.Decision.Variant)
 
 	seq = s.next(entryTable)

@@ -2,7 +2,11 @@ package report
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
+	"strconv"
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
@@ -75,4 +79,84 @@ func decisionsOf(rows *store.Rows) func() (*decision, error) {
 		time, _ := values[column].(string)
 		return &decision{time, values}, nil
 	}
+}
+
+// flags are the columns of decisions that are true or false.
+var flags = []string{"declared", "redacted", "policy_stale", "policy_own", "from_site", "truncated"}
+
+// objects are the columns of decisions that contain JSON.
+var objects = []string{"tokens", "signals", "page_signals"}
+
+// Lines returns a Sink that writes one JSON object per decision and line.
+// Fields without a value are left out.
+func Lines(w io.Writer) Sink { return &lines{w: w} }
+
+type lines struct {
+	w       io.Writer
+	columns []field
+	buf     []byte
+}
+
+// field is a column and how it is written.
+type field struct {
+	key       string // quoted for JSON, with its colon
+	flag, raw bool   // 0 or 1; JSON already
+}
+
+// Head takes the names of the fields.
+func (l *lines) Head(columns []string) error {
+	for _, name := range columns {
+		l.columns = append(l.columns, field{strconv.Quote(name) + ":", slices.Contains(flags, name), slices.Contains(objects, name)})
+	}
+	return nil
+}
+
+// Row writes a decision.
+func (l *lines) Row(values ...any) error {
+	b := append(l.buf[:0], '{')
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = l.columns[i].append(append(b, l.columns[i].key...), v)
+	}
+	l.buf = append(b, '}', '\n')
+	_, err := l.w.Write(l.buf)
+	return err
+}
+
+// Flush does nothing: each line is written.
+func (l *lines) Flush() error { return nil }
+
+// append writes a value as JSON.
+func (c *field) append(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case int64:
+		if c.flag {
+			return strconv.AppendBool(b, v != 0)
+		}
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	case string:
+		if c.raw && json.Valid([]byte(v)) {
+			return append(b, v...)
+		}
+		return appendText(b, v)
+	}
+	return appendText(b, fmt.Sprint(v))
+}
+
+// appendText writes a text as JSON, in most cases without looking twice.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			text, _ := json.Marshal(s) // of a string: it never fails
+			return append(b, text...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }

@@ -170,37 +170,29 @@ func undeclaredTable() *Definition {
 			{"judged", "judged", Count, "As in the table of obedience."}, {"not_allowed", "not allowed", Count, "Of those, not allowed by the rules for all robots (*)."},
 		},
 		build: func(s *Study, t *Table) {
-			type sum struct {
-				side
-				clients int64
-			}
 			signs := []string{"no assets", signAsked, "both", "any client"}
-			sums := map[*site]*[4]sum{}
+			sums := map[*site]*[4]side{}
 			for _, a := range s.actors {
 				if a.robot.token != noName {
 					continue
 				}
 				if sums[a.robot.site] == nil {
-					sums[a.robot.site] = &[4]sum{}
+					sums[a.robot.site] = &[4]side{}
 				}
 				bare := a.pages >= 5 && a.assets == 0 && !a.favicon
 				asked := a.robots > 0
 				for i, has := range []bool{bare, asked, bare && asked, true} {
 					if has {
-						x := &sums[a.robot.site][i]
-						x.side.add(&a.side)
-						x.clients++
+						sums[a.robot.site][i].add(&a.side)
 					}
 				}
 			}
 			for _, site := range s.siteList {
 				if all := sums[site]; all != nil {
 					for i, sign := range signs {
-						x := &all[i]
-						if x.clients == 0 {
-							continue
+						if x := &all[i]; x.networks > 0 {
+							t.Rows = append(t.Rows, []any{site.name, sign, x.networks, x.requests, share(x.requests, all[3].requests), x.judged, x.refused})
 						}
-						t.Rows = append(t.Rows, []any{site.name, sign, x.clients, x.requests, share(x.requests, all[3].requests), x.judged, x.refused})
 					}
 				}
 			}

@@ -127,14 +127,12 @@ func (m *methods) write(w io.Writer, window string) {
 				s.Profile, figures.Commas(n), figures.Commas(s.Judged), figures.Percent(n, s.Judged), figures.Interval(low, high))
 		}
 	}
-	if m.row["exempt"] != "0" {
-		text += fmt.Sprintf("%s requests of exempt clients were only counted. ", m.row["exempt"])
-	}
-	if m.row["refused_unrecorded"] != "0" {
-		text += fmt.Sprintf("%s requests were refused while the record could not be written, and are in no table. ", m.row["refused_unrecorded"])
-	}
-	if m.row["unrecorded"] != "0" {
-		text += fmt.Sprintf("%s requests could not be recorded. ", m.row["unrecorded"])
+	for _, left := range [][2]string{
+		{"exempt", "of exempt clients were only counted"}, {"refused_unrecorded", "were refused while the record could not be written, and are in no table"}, {"unrecorded", "could not be recorded"},
+	} {
+		if n := m.row[left[0]]; n != "0" {
+			text += fmt.Sprintf("%s requests %s. ", n, left[1])
+		}
 	}
 	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record chained by SHA-256 (%s); a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
 		list("configuration"), strings.Join(m.heads, ", "))

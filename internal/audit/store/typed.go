@@ -343,17 +343,12 @@ func (r *Reader) All(filter *Filter) iter.Seq2[*Entry, error] {
 
 // entries calls row with the decisions of a query, of which the text is what follows WHERE.
 func (r *Reader) entries(where string, row func(*Entry) error) error {
-	return r.each(`SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, policy_age, asked, waited, part, revises,
+	return r.each(`SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, coalesce(policy_age, -1), asked, waited, part, revises,
 status, from_site, bytes_in, bytes_out, duration, truncated, error, late, site_status, site_answer, outcome.signals
 FROM entry LEFT JOIN outcome ON entry = seq WHERE `+where, func(f *fields) error {
 		e := &Entry{
 			Seq: f.integer(), ID: f.octets(), Time: f.integer(), Run: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(),
-			Port: int(f.integer()), Method: f.text(), Target: string(f.octets()), Redacted: f.flag(), PolicyAge: -1,
-		}
-		if !f.null() {
-			e.PolicyAge = f.integer()
-		} else {
-			f.at++
+			Port: int(f.integer()), Method: f.text(), Target: string(f.octets()), Redacted: f.flag(), PolicyAge: f.integer(),
 		}
 		e.Delay, e.Waited, e.Part, e.Revises = f.integer(), f.integer(), f.text(), f.octets()
 		if f.null() {

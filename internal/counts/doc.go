@@ -16,5 +16,6 @@
 // alert rules for Prometheus, with their tests, and a dashboard for Grafana; both are served
 // below /metrics.
 //
-// Outside package: github.com/prometheus/client_golang.
+// The text for Prometheus is written here: the client library for it would be a sixteenth of
+// heed, 35 packages with those for protocol buffers, for a format of three kinds of lines.
 package counts

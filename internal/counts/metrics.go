@@ -3,14 +3,12 @@ package counts
 import (
 	"cmp"
 	_ "embed" // of the files of folder monitoring
+	"maps"
 	"net/http"
 	"runtime"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"heed/internal/audit"
 	"heed/internal/reason"
@@ -34,25 +32,25 @@ type MetricsConfig struct {
 // Metrics counts for Prometheus; a Counter hands it the requests. Make it with NewMetrics; it
 // is safe for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
+	config  MetricsConfig
+	reasons map[rules.Reason]bool // those that this heed knows
 
-	reasons  map[rules.Reason]bool // those that this heed knows
-	requests map[requestKey]prometheus.Counter
-	all      *prometheus.CounterVec // requests, with what is not usual
-	total    atomic.Int64
-	duration [answerers]prometheus.Observer
-	turnWait prometheus.Histogram
+	mu       sync.Mutex // of what follows
+	total    int64
+	requests map[requestKey]int64
+	duration [answerers]histogram
+	turnWait histogram
 	traffic  traffic
-	answers  map[string]prometheus.Counter
+	answers  map[string]int64 // by kind; a kind that is not in it is not counted, as in those below
 
-	fetches   map[string]prometheus.Counter
-	fetchTime prometheus.Histogram
-	commits   prometheus.Histogram
-	fleet     map[string]prometheus.Counter
-	fleetTime prometheus.Histogram
-	clients   [2]atomic.Uint64 // TLS handshakes: those that failed, and those that succeeded
-	reloadOK  prometheus.Gauge
-	reloadAt  prometheus.Gauge
+	fetches   map[string]int64 // by outcome
+	fetchTime histogram
+	commits   histogram
+	fleet     map[string]int64 // by operation
+	fleetTime histogram
+	clients   [2]int64 // TLS handshakes: those that failed, and those that succeeded
+	reloadOK  bool
+	reloadAt  time.Time
 }
 
 // Buckets of histograms, in seconds.
@@ -75,61 +73,28 @@ var answererNames = [answerers]string{"site", "heed", "tunnel"}
 
 // NewMetrics returns metrics for c, all of them 0.
 func NewMetrics(c MetricsConfig) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.registerRequests()
-	r := m.registry
-	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "heed_request_duration_seconds", Buckets: requestBuckets,
-		Help: "Time from the head of a request to the end of the answer, or of the tunnel, by who answered it.",
-	}, []string{"by"})
-	for i, name := range answererNames {
-		m.duration[i] = durations.WithLabelValues(name)
+	m := &Metrics{
+		config: c, requests: usualRequests(), reasons: map[rules.Reason]bool{},
+		turnWait: newHistogram(waitBuckets), fetchTime: newHistogram(fetchBuckets),
+		commits: newHistogram(commitBuckets), fleetTime: newHistogram(commitBuckets),
+		answers: zeroes(c.SiteAnswers), fetches: zeroes(c.FetchOutcomes), fleet: zeroes(c.FleetOps),
 	}
-	m.turnWait = histogram("heed_turn_wait_seconds", "Time that requests waited for their turn at a site, of those that waited.", waitBuckets)
-	m.fetchTime = histogram("heed_policy_fetch_duration_seconds", "Time of a fetch of a robots.txt, the wait for its place included.", fetchBuckets)
-	m.fleetTime = histogram("heed_fleet_duration_seconds", "Time of an answer of the fleet's store.", commitBuckets)
-	m.commits = histogram("heed_audit_commit_duration_seconds", "Time of a write of decisions to the record, which their requests wait for.", commitBuckets)
-	r.MustRegister(durations, m.turnWait, m.fetchTime, m.fleetTime, m.commits)
-
-	m.fetches = m.counters("heed_policy_fetches_total", "Fetches of a robots.txt, by outcome.", "outcome", c.FetchOutcomes)
-	m.answers = m.counters("heed_site_refusals_total", "Answers of sites that refuse an allowed request or ask for something, by kind.", "kind", c.SiteAnswers)
-	m.fleet = m.counters("heed_fleet_errors_total", "Questions that the store of the fleet did not answer, or was not asked while it was away, by operation.", "op", c.FleetOps)
-	m.reloadOK = m.gauge("heed_config_last_reload_successful", "1 when the last reading of the settings succeeded, the start included, else 0.")
-	m.reloadAt = m.gauge("heed_config_last_reload_success_timestamp_seconds", "When the settings were last read successfully.")
-	m.registerBuild(c)
-	r.MustRegister(&m.traffic, newGauges(m, &c),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for k := range m.requests {
+		m.reasons[k.reason] = true
+	}
+	for i := range m.duration {
+		m.duration[i] = newHistogram(requestBuckets)
+	}
 	return m
 }
 
-func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-}
-
-func (m *Metrics) gauge(name, help string) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	m.registry.MustRegister(g)
-	return g
-}
-
-// counters registers a counter with one label and returns it by the value of that label.
-func (m *Metrics) counters(name, help, label string, values []string) map[string]prometheus.Counter {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-	m.registry.MustRegister(v)
-	all := map[string]prometheus.Counter{}
-	for _, value := range values {
-		all[value] = v.WithLabelValues(value)
+// zeroes returns a count for each of the names.
+func zeroes(names []string) map[string]int64 {
+	all := map[string]int64{}
+	for _, name := range names {
+		all[name] = 0
 	}
 	return all
-}
-
-func (m *Metrics) registerBuild(c MetricsConfig) {
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "heed_build_info", Help: "Always 1; the labels name the build.",
-		ConstLabels: prometheus.Labels{"version": c.Version, "revision": c.Commit, "goversion": runtime.Version()},
-	})
-	build.Set(1)
-	m.registry.MustRegister(build)
 }
 
 // Handler returns the handler of /metrics, and of the two files below it that belong to
@@ -137,29 +102,97 @@ func (m *Metrics) registerBuild(c MetricsConfig) {
 // a dashboard for Grafana.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+pathMetrics, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, EnableOpenMetrics: true}))
+	mux.HandleFunc("GET "+pathMetrics, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", textType)
+		_, _ = w.Write(m.text()) // the client may have left
+	})
 	mux.Handle("GET "+pathAlerts, file("application/yaml", alerts))
 	mux.Handle("GET "+pathGrafana, file("application/json", grafana))
 	return mux
 }
 
-// add counts q.
-func (m *Metrics) add(q *request) {
-	m.count(q)
-	m.traffic.add(q)
-	m.duration[answererOf(q.Entry)].Observe(q.Outcome.Duration.Seconds())
-	if q.TurnWaited > 0 {
-		m.turnWait.Observe(q.TurnWaited.Seconds())
+// text returns all metrics.
+func (m *Metrics) text() []byte {
+	now := m.config.Gauges()
+	x := &exposition{}
+	m.mu.Lock()
+	m.writeRequests(x)
+	m.traffic.write(x)
+	m.writeOwn(x)
+	now.write(x, &m.config, m.clients)
+	m.mu.Unlock()
+	writeRuntime(x)
+	writeProcess(x)
+	return x.Bytes()
+}
+
+// writeOwn writes what methods of m count.
+func (m *Metrics) writeOwn(x *exposition) {
+	const durations = "heed_request_duration_seconds"
+	x.family(durations, histogramKind, "Time from the head of a request to the end of the answer, or of the tunnel, by who answered it.")
+	for i, name := range answererNames {
+		m.duration[i].write(x, durations, "by", name)
 	}
-	if q.Outcome.SiteAnswer != "" {
-		if c := m.answers[q.Outcome.SiteAnswer]; c != nil {
-			c.Inc()
+	for _, h := range []struct {
+		name, help string
+		of         *histogram
+	}{
+		{"heed_turn_wait_seconds", "Time that requests waited for their turn at a site, of those that waited.", &m.turnWait},
+		{"heed_policy_fetch_duration_seconds", "Time of a fetch of a robots.txt, the wait for its place included.", &m.fetchTime},
+		{"heed_fleet_duration_seconds", "Time of an answer of the fleet's store.", &m.fleetTime},
+		{"heed_audit_commit_duration_seconds", "Time of a write of decisions to the record, which their requests wait for.", &m.commits},
+	} {
+		x.family(h.name, histogramKind, h.help)
+		h.of.write(x, h.name)
+	}
+	for _, c := range []struct {
+		name, help, label string
+		of                map[string]int64
+	}{
+		{"heed_policy_fetches_total", "Fetches of a robots.txt, by outcome.", "outcome", m.fetches},
+		{"heed_site_refusals_total", "Answers of sites that refuse an allowed request or ask for something, by kind.", "kind", m.answers},
+		{"heed_fleet_errors_total", "Questions that the store of the fleet did not answer, or was not asked while it was away, by operation.", "op", m.fleet},
+	} {
+		x.family(c.name, counterKind, c.help)
+		for _, value := range slices.Sorted(maps.Keys(c.of)) {
+			x.sample(c.name, float64(c.of[value]), c.label, value)
 		}
 	}
+	x.one("heed_config_last_reload_successful", gaugeKind, "1 when the last reading of the settings succeeded, the start included, else 0.", truth[m.reloadOK])
+	x.one("heed_config_last_reload_success_timestamp_seconds", gaugeKind, "When the settings were last read successfully.", seconds(m.reloadAt))
+	const build = "heed_build_info"
+	x.family(build, gaugeKind, "Always 1; the labels name the build.")
+	x.sample(build, 1, "goversion", runtime.Version(), "revision", m.config.Commit, "version", m.config.Version)
+}
+
+// add counts q.
+func (m *Metrics) add(q *request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count(q)
+	m.traffic.add(q)
+	m.duration[answererOf(q.Entry)].observe(q.Outcome.Duration)
+	if q.TurnWaited > 0 {
+		m.turnWait.observe(q.TurnWaited)
+	}
+	increase(m.answers, q.Outcome.SiteAnswer)
+}
+
+// increase counts a name that is one of those counted.
+func increase(counts map[string]int64, name string) (counted bool) {
+	n, counted := counts[name]
+	if counted {
+		counts[name] = n + 1
+	}
+	return counted
 }
 
 // Requests returns how many requests were counted.
-func (m *Metrics) Requests() int64 { return m.total.Load() }
+func (m *Metrics) Requests() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.total
+}
 
 func answererOf(e *audit.Entry) int {
 	switch {
@@ -173,48 +206,68 @@ func answererOf(e *audit.Entry) int {
 
 // FetchDone counts a fetch of a robots.txt.
 func (m *Metrics) FetchDone(outcome string, took time.Duration) {
-	if c := m.fetches[outcome]; c != nil {
-		c.Inc()
-		m.fetchTime.Observe(took.Seconds())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if increase(m.fetches, outcome) {
+		m.fetchTime.observe(took)
 	}
 }
 
 // CommitDone counts a write of decisions to the record.
-func (m *Metrics) CommitDone(took time.Duration) { m.commits.Observe(took.Seconds()) }
+func (m *Metrics) CommitDone(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commits.observe(took)
+}
 
 // FleetFailed counts a question that the store of the fleet did not answer.
 func (m *Metrics) FleetFailed(op string) {
-	if c := m.fleet[op]; c != nil {
-		c.Inc()
-	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	increase(m.fleet, op)
 }
 
 // FleetAnswered counts an answer of the store of the fleet.
-func (m *Metrics) FleetAnswered(took time.Duration) { m.fleetTime.Observe(took.Seconds()) }
+func (m *Metrics) FleetAnswered(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fleetTime.observe(took)
+}
 
 // ClientHandshake counts a TLS handshake with a client, which failed unless err is nil.
 func (m *Metrics) ClientHandshake(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if err != nil {
-		m.clients[0].Add(1)
+		m.clients[0]++
 	} else {
-		m.clients[1].Add(1)
+		m.clients[1]++
 	}
 }
 
 // Reloaded notes that the settings were read at a time, the start included, or could not
 // be read. A nil Metrics does nothing.
 func (m *Metrics) Reloaded(at time.Time, err error) {
-	switch {
-	case m == nil:
-	case err != nil:
-		m.reloadOK.Set(0)
-	default:
-		m.reloadOK.Set(1)
-		m.reloadAt.Set(seconds(at))
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reloadOK = err == nil; m.reloadOK {
+		m.reloadAt = at
 	}
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
+// seconds returns a time as metrics have it: in seconds since 1970; 0 for the zero Time.
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixNano()) / float64(time.Second)
+}
+
+// truth is a bool as metrics have it.
+var truth = map[bool]float64{true: 1}
 
 // requestKey is what requests are counted by.
 type requestKey struct {
@@ -224,46 +277,45 @@ type requestKey struct {
 	judged  audit.Judged
 }
 
-// labels returns the values of the labels of heed_requests_total.
-func (k requestKey) labels() []string {
-	return []string{k.class.Key(), k.verdict.String(), cmp.Or(string(k.reason), "unknown"), k.judged.String()}
-}
-
-// registerRequests registers heed_requests_total with the combinations that are usual. Others,
-// such as a rule that decided on a request that was not judged, do not occur.
-func (m *Metrics) registerRequests() {
-	m.all = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "heed_requests_total", Help: "Requests that ended, by class, verdict, reason and what was judged: the decisions that this process recorded.",
-	}, []string{"class", "verdict", "reason", "judged"})
-	m.registry.MustRegister(m.all)
-	m.requests, m.reasons = map[requestKey]prometheus.Counter{}, map[rules.Reason]bool{}
+// usualRequests returns a count for each combination that is usual. Others, such as a rule that
+// decided on a request that was not judged, do not occur.
+func usualRequests() map[requestKey]int64 {
+	all := map[requestKey]int64{}
 	for _, info := range append(reason.All(), reason.Info{}) {
 		r := info.Reason
-		m.reasons[r] = true
 		for _, v := range []rules.Verdict{rules.Refuse, rules.Allow, rules.WouldRefuse} {
 			for _, j := range []audit.Judged{audit.NotJudged, audit.ByPath, audit.ByHost} {
 				for _, failed := range []bool{false, true} {
-					if k := (requestKey{reason.ClassOf(v, r, failed), v, r, j}); usual(r, v, j) {
-						m.requests[k] = m.all.WithLabelValues(k.labels()...)
+					if usual(r, v, j) {
+						all[requestKey{reason.ClassOf(v, r, failed), v, r, j}] = 0
 					}
 				}
 			}
 		}
 	}
+	return all
 }
 
 // count counts q by its decision.
 func (m *Metrics) count(q *request) {
-	m.total.Add(1)
+	m.total++
 	k := requestKey{q.class, q.decision.Verdict, q.decision.Reason, q.judged}
 	if !m.reasons[k.reason] {
 		k.reason = ""
 	}
-	c := m.requests[k]
-	if c == nil {
-		c = m.all.WithLabelValues(k.labels()...)
+	m.requests[k]++
+}
+
+// writeRequests writes what count counted.
+func (m *Metrics) writeRequests(x *exposition) {
+	const name = "heed_requests_total"
+	x.family(name, counterKind, "Requests that ended, by class, verdict, reason and what was judged: the decisions that this process recorded.")
+	for _, k := range slices.SortedFunc(maps.Keys(m.requests), func(a, b requestKey) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.judged, b.judged), cmp.Compare(a.reason, b.reason), cmp.Compare(a.verdict, b.verdict))
+	}) {
+		x.sample(name, float64(m.requests[k]),
+			"class", k.class.Key(), "judged", k.judged.String(), "reason", cmp.Or(string(k.reason), "unknown"), "verdict", k.verdict.String())
 	}
-	c.Inc()
 }
 
 // usual reports whether the combination is present from the start.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/manual"
 	"heed/internal/reason"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 
@@ -115,6 +118,43 @@ func TestMetrics_CountOctetsByABoundedNumberOfNames(t *testing.T) {
 	if n := strings.Count(got, "\nheed_client_bytes_total{"); n != 2*(maxNamed+1) || strings.Contains(got, "192.0.2.7") {
 		t.Errorf("%d series of clients", n)
 	}
+}
+
+// Prometheus reads the text, whatever the labels are, and finds nothing to blame in it.
+func TestMetrics_AreReadByPrometheus(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	counter := New(m)
+	for _, name := range []string{"quote \" and \\", "line\nend", "{}=,", "x\xff"} {
+		counter.Ended(&audit.Entry{ClientName: name, Host: "a.test", Outcome: audit.Outcome{Status: 200, FromSite: true, BytesOut: 1, Duration: time.Second}})
+	}
+	got := text(t, m)
+	expect(t, got, `heed_client_bytes_total{client="quote \" and \\",direction="out"} 1`, `heed_client_bytes_total{client="line\nend",direction="out"} 1`,
+		`heed_request_duration_seconds_bucket{by="site",le="0.5"} 0`, `heed_request_duration_seconds_bucket{by="site",le="1"} 4`, `heed_request_duration_seconds_bucket{by="site",le="+Inf"} 4`)
+	cmd := exec.Command(testkit.Program(t, "promtool"), "check", "metrics")
+	cmd.Stdin = strings.NewReader(got)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
+	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "go_threads", "process_resident_memory_bytes", "process_open_fds", "process_max_fds", "process_start_time_seconds"} {
+		if n := value(t, got, name); n < 1 {
+			t.Errorf("%s is %v", name, n)
+		}
+	}
+	if started := value(t, got, "process_start_time_seconds"); time.Since(time.Unix(int64(started), 0)).Abs() > time.Hour {
+		t.Errorf("the process started at %v", started)
+	}
+}
+
+// value returns the value of a metric without labels.
+func value(t *testing.T, text, name string) float64 {
+	t.Helper()
+	_, after, _ := strings.Cut(text, "\n"+name+" ")
+	n, err := strconv.ParseFloat(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]), 64)
+	if err != nil {
+		t.Error(err)
+	}
+	return n
 }
 
 // A request counts where the record has it: by the verdict that came last, and as failed

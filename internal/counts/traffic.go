@@ -1,10 +1,10 @@
 package counts
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
-	"sync"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"heed/internal/audit"
 	"heed/internal/memo"
@@ -20,21 +20,9 @@ const unnamed = "(no name)"
 
 // traffic counts octets by client and by site, and when an exchange last succeeded.
 type traffic struct {
-	mu             sync.Mutex
 	clients, sites memo.Bounded[string, Traffic]
 	all            Traffic
 }
-
-var (
-	clientBytesDesc = prometheus.NewDesc("heed_client_bytes_total",
-		"Octets of bodies by client and direction (in: uploads, out: answers), of exchanges that ended. The first 100 names, and (others).",
-		[]string{"client", "direction"}, nil)
-	siteBytesDesc = prometheus.NewDesc("heed_site_bytes_total",
-		"Octets of bodies by site and direction (in: uploads, out: answers), of exchanges that ended. The first 100 hosts, and (others).",
-		[]string{"site", "direction"}, nil)
-	successDesc = prometheus.NewDesc("heed_last_success_timestamp_seconds",
-		"When an exchange last ended that a site answered without a refusal or an error; 0: none did since the start.", nil, nil)
-)
 
 // add counts the octets of q.
 func (t *traffic) add(q *request) {
@@ -45,8 +33,6 @@ func (t *traffic) add(q *request) {
 	if client == "" {
 		client = unnamed
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.clients.At(label(client), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
 	t.sites.At(label(siteOf(q)), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
 	t.all.Add(&q.traffic)
@@ -56,32 +42,30 @@ func (t *traffic) add(q *request) {
 // one before they are counted, since two series with the same labels would end the scrape.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
-// Describe implements prometheus.Collector.
-func (t *traffic) Describe(ch chan<- *prometheus.Desc) {
-	ch <- clientBytesDesc
-	ch <- siteBytesDesc
-	ch <- successDesc
+// write writes what t counted. The series of all others are there from the start.
+func (t *traffic) write(x *exposition) {
+	const clients, sites = "heed_client_bytes_total", "heed_site_bytes_total"
+	x.family(clients, counterKind, "Octets of bodies by client and direction (in: uploads, out: answers), of exchanges that ended. The first 100 names, and (others).")
+	writeTraffic(t.clients, func(direction, name string, n uint64) {
+		x.sample(clients, float64(n), "client", name, "direction", direction)
+	})
+	x.family(sites, counterKind, "Octets of bodies by site and direction (in: uploads, out: answers), of exchanges that ended. The first 100 hosts, and (others).")
+	writeTraffic(t.sites, func(direction, name string, n uint64) {
+		x.sample(sites, float64(n), "direction", direction, "site", name)
+	})
+	x.one("heed_last_success_timestamp_seconds", gaugeKind,
+		"When an exchange last ended that a site answered without a refusal or an error; 0: none did since the start.", seconds(t.all.Success))
 }
 
-// Collect implements prometheus.Collector. The series of all others are there from the start.
-func (t *traffic) Collect(ch chan<- prometheus.Metric) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for desc, all := range map[*prometheus.Desc]memo.Bounded[string, Traffic]{clientBytesDesc: t.clients, siteBytesDesc: t.sites} {
-		send := func(name string, n *Traffic) {
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.BytesIn), name, "in")
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.BytesOut), name, "out")
-		}
-		for name, n := range all {
-			send(name, n)
-		}
-		if all[audit.Other] == nil {
-			send(audit.Other, &Traffic{})
-		}
+// writeTraffic calls sample with the octets of each name and of all others.
+func writeTraffic(all memo.Bounded[string, Traffic], sample func(direction, name string, n uint64)) {
+	names := slices.Sorted(maps.Keys(all))
+	if all[audit.Other] == nil {
+		names = append(names, audit.Other)
 	}
-	at := 0.0
-	if s := t.all.Success; !s.IsZero() {
-		at = seconds(s)
+	for _, name := range names {
+		n := cmp.Or(all[name], &Traffic{})
+		sample("in", name, n.BytesIn)
+		sample("out", name, n.BytesOut)
 	}
-	ch <- prometheus.MustNewConstMetric(successDesc, prometheus.GaugeValue, at)
 }

@@ -114,7 +114,6 @@ var rooms = []string{
 var homes = map[string]string{
 	"github.com/elazarl/goproxy":          "heed/proxy",
 	"github.com/coreos/go-systemd":        "heed/internal/systemd",
-	"github.com/prometheus/client_golang": "heed/internal/counts",
 	"github.com/dunglas/httpsfv":          "heed/internal/structured",
 	"github.com/patrickmn/go-cache":       "heed/cache",
 	"github.com/andybalholm/brotli":       "heed/internal/coding",

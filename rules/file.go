@@ -175,5 +175,16 @@ func (f *file) groupsOf(i int) []uint32 {
 
 // size returns how many bytes of memory f takes.
 func (f *file) size() int {
-	return len(f.text) + cap(f.rules)*ruleSize + cap(f.groups)*4 + cap(f.names)*16 + cap(f.fields)*16
+	return allocated(len(f.text)) + allocated(cap(f.rules)*ruleSize) + allocated(cap(f.groups)*4) +
+		allocated(cap(f.names)*16) + allocated(cap(f.fields)*16)
+}
+
+// allocated returns about how many octets of memory n octets take: more than 32 KiB take
+// whole pages of 8 KiB, fewer the next of the sizes that the allocator has.
+func allocated(n int) int {
+	const page = 8 << 10
+	if n > 4*page {
+		return (n + page - 1) / page * page
+	}
+	return n + n/16
 }

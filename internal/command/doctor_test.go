@@ -89,12 +89,25 @@ type examined struct {
 func TestDoctorFindsTheRuntimesWell(t *testing.T) {
 	t.Parallel()
 	testkit.Clients(t) // they are all there
-	out, _ := doctor(t, "--json")
+	wells := []string{"curl", "wget", "python3 urllib", "node", "git", "perl LWP", "php curl", "php streams"}
+	var out string
+	if testkit.Full {
+		wells = append(wells, "java", "go")
+		out, _ = doctor(t, "--json")
+	} else { // what compiles first, and what else the machine has, in the long form
+		few := t.TempDir()
+		for _, name := range []string{"curl", "wget", "/usr/bin/python3", "git", "perl", "php"} {
+			if err := os.Symlink(testkit.Program(t, name), filepath.Join(few, filepath.Base(name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, _ = doctorIn(t, filepath.Dir(testkit.Node(t))+string(os.PathListSeparator)+few, "--json")
+	}
 	var report struct{ Runtimes []examined }
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, name := range []string{"curl", "wget", "python3 urllib", "node", "java", "go", "git", "perl LWP", "php curl", "php streams"} {
+	for _, name := range wells {
 		i := slices.IndexFunc(report.Runtimes, func(r examined) bool { return r.Name == name })
 		if i < 0 {
 			t.Errorf("%s was not tried", name)

@@ -31,7 +31,7 @@ func TestHeed_Soak(t *testing.T) {
 	// from that.
 	// In so short a time the heap has not found its size, and the race detector
 	// multiplies it: memory is what the long form is about.
-	lasts, warm, calm, slack := 6*time.Second, 2*time.Second, testkit.Patience, int64(1<<30)
+	lasts, warm, calm, slack := 3*time.Second, time.Second, testkit.Patience, int64(1<<30)
 	if testkit.Full {
 		lasts, warm, calm, slack = 30*time.Minute, 3*time.Minute, 5*time.Minute, 16<<20
 	}

@@ -162,7 +162,9 @@ func openDNS4() (int, error) {
 	if err != nil {
 		return fd, err
 	}
-	return fd, unix.Bind(fd, &unix.SockaddrInet4{Port: 53})
+	return fd, errors.Join(
+		unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_PKTINFO, 1),
+		unix.Bind(fd, &unix.SockaddrInet4{Port: 53}))
 }
 
 // openDNS6 opens the socket for queries over IPv6. Without IPV6_FREEBIND the kernel
@@ -175,6 +177,7 @@ func openDNS6() (int, error) {
 	return fd, errors.Join(
 		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1),
 		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1),
+		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1),
 		unix.Bind(fd, &unix.SockaddrInet6{Port: 53}))
 }
 

@@ -15,23 +15,10 @@ import (
 
 // Root is a certificate that clients have to trust.
 type Root struct {
-	Cert *x509.Certificate
-	File string // holds exactly this certificate; empty when no file does
-	Role Role
+	Cert     *x509.Certificate
+	File     string // holds exactly this certificate; empty when no file does
+	Replaced bool   // it signed until a switch by Renew, and may in a heed not started again since
 }
-
-// Role is the part a root plays.
-type Role uint8
-
-// The roles of a root.
-const (
-	Signing  Role = iota // signs leaves, or is an issuer of what signs them
-	Next                 // prepared by Renew, signs after the switch
-	Replaced             // signed until the switch, and may in a heed not started again since
-)
-
-// String returns signing, next or replaced.
-func (r Role) String() string { return [...]string{"signing", "next", "replaced"}[r] }
 
 // Roots returns what a client has to trust, the signing certificate first,
 // read from the directory at this moment: a root prepared meanwhile is among
@@ -39,7 +26,7 @@ func (r Role) String() string { return [...]string{"signing", "next", "replaced"
 func (a *Authority) Roots() []Root {
 	var roots []Root
 	for _, c := range a.chain {
-		r := Root{Cert: c, File: a.certPath, Role: Signing}
+		r := Root{Cert: c, File: a.certPath}
 		if len(a.chain) > 1 {
 			r.File = ""
 		}
@@ -57,20 +44,20 @@ func (a *Authority) Roots() []Root {
 func besides(dir string, signing *x509.Certificate, now time.Time) []Root {
 	seen := []*x509.Certificate{signing}
 	var roots []Root
-	add := func(file string, role Role) {
+	add := func(file string, replaced bool) {
 		chain, err := readChain(file)
 		if err != nil || now.After(chain[0].NotAfter) || slices.ContainsFunc(seen, chain[0].Equal) {
 			return
 		}
 		seen = append(seen, chain[0])
-		roots = append(roots, Root{Cert: chain[0], File: file, Role: role})
+		roots = append(roots, Root{Cert: chain[0], File: file, Replaced: replaced})
 	}
-	add(currentPair(dir).cert, Next)
-	add(nextPair(dir).cert, Next)
+	add(currentPair(dir).cert, false)
+	add(nextPair(dir).cert, false)
 	files, _ := os.ReadDir(dir) // in the order of names; what cannot be read is not there
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), replacedPrefix) && strings.HasSuffix(f.Name(), ".pem") {
-			add(filepath.Join(dir, f.Name()), Replaced)
+			add(filepath.Join(dir, f.Name()), true)
 		}
 	}
 	return roots

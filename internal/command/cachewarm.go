@@ -55,7 +55,7 @@ func (c *CacheWarmCmd) Run(a *console.App) error {
 func (c *CacheWarmCmd) warm(k control.CacheAPI, w *warming, sites []string) error {
 	// On a terminal the lines of the results show the progress.
 	if console.IsTerminal(w.app.Stderr) && (c.Quiet || !console.IsTerminal(w.app.Stdout)) {
-		end := w.app.Live(w.words)
+		_, end := w.app.Live(w.words)
 		defer func() {
 			end()
 			fmt.Fprintf(w.app.Stderr, "heed: %s\n", w.words())

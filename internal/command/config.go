@@ -69,9 +69,7 @@ func (c *ConfigCheckCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	for _, notice := range cfg.Notices(a.Now()) {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
-	}
+	a.Remark(cfg.Notices(a.Now())...)
 	if !c.Quiet {
 		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.Source())
 	}
@@ -270,9 +268,7 @@ func (c *ReloadCmd) Run(a *console.App) error {
 		a.Complain(err)
 		return console.Exit(console.ExitNo)
 	}
-	for _, notice := range done.Notices {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
-	}
+	a.Remark(done.Notices...)
 	what := "in force"
 	if done.Same {
 		what = "in force, unchanged"

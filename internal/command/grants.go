@@ -214,16 +214,22 @@ func missing(command string, flags ...error) error {
 	return nil
 }
 
-// runningHeed returns a client for the heed of the state directory. hint ends the error when
-// none runs.
-func runningHeed(a *console.App, hint string) (*control.Client, error) {
-	dir, err := state.Find(a.Stderr)
-	if err != nil {
-		return nil, err
+// findRunning returns the state directory and the status of its heed. say takes which
+// directory is used, unless it is the user's own. hint ends the error when none runs.
+func findRunning(say io.Writer, hint string) (dir string, s *control.Status, err error) {
+	if dir, err = state.Find(say); err != nil {
+		return "", nil, err
 	}
-	if _, err := control.ReadStatus(context.Background(), dir); errors.Is(err, control.ErrNotRunning) {
-		return nil, fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s%s", dir, hint, state.ServiceAdvice(dir))
-	} else if err != nil {
+	if s, err = control.ReadStatus(context.Background(), dir); errors.Is(err, control.ErrNotRunning) {
+		err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s%s", dir, hint, state.ServiceAdvice(dir))
+	}
+	return dir, s, err
+}
+
+// runningHeed returns a client for the heed of the state directory. hint is as in findRunning.
+func runningHeed(a *console.App, hint string) (*control.Client, error) {
+	dir, _, err := findRunning(a.Stderr, hint)
+	if err != nil {
 		return nil, err
 	}
 	return control.NewClient(dir), nil

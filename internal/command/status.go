@@ -2,8 +2,6 @@ package command
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,7 +13,6 @@ import (
 	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/fleet"
-	"heed/internal/state"
 	"heed/proxy/limit"
 )
 
@@ -46,15 +43,8 @@ func (c *StatusCmd) Run(a *console.App) error {
 	if c.Quiet {
 		say = io.Discard
 	}
-	dir, err := state.Find(say)
+	_, s, err := findRunning(say, "")
 	if err != nil {
-		return c.printNone(a, err)
-	}
-	s, err := control.ReadStatus(context.Background(), dir)
-	if err != nil {
-		if errors.Is(err, control.ErrNotRunning) {
-			err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s", dir, state.ServiceAdvice(dir))
-		}
 		return c.printNone(a, err)
 	}
 	unwell := append(s.NotReady(), s.Unwell()...)

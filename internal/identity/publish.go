@@ -88,9 +88,7 @@ func (c *PublishCmd) Run(a *console.App) error {
 		}
 		fmt.Fprintln(a.Stdout, filepath.Join(c.Dir, filepath.FromSlash(f.path)))
 	}
-	for _, remark := range r.remarks() {
-		fmt.Fprintln(a.Stderr, "heed:", remark)
-	}
+	a.Remark(r.remarks()...)
 	fmt.Fprintf(a.Stderr, "heed: signed until %s; publish again before. Check it with: heed identity verify %s\n", r.to.UTC().Format(time.DateOnly), r.agent)
 	return nil
 }

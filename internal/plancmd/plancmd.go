@@ -89,11 +89,7 @@ func (c *PlanCmd) Run(a *console.App) error {
 	in.plan = plan.New(ctx, plan.Options{
 		Agents: c.Agent, Open: func() plan.Judge { return sites.Site() }, Done: out.site, Page: files.page,
 	})
-	if console.IsTerminal(a.Stderr) {
-		var end func()
-		out.beside, end = a.LiveBeside(func() string { return words(in.plan.Progress()) })
-		out.end = end
-	}
+	out.beside, out.end = a.Live(func() string { return words(in.plan.Progress()) })
 	err = c.make(ctx, in, out)
 	return errors.Join(err, files.close(in.plan.Progress().URLs == 0))
 }

@@ -7,6 +7,7 @@
 package policyfile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"log/slog"
@@ -144,7 +145,7 @@ func (w *fileStore) Drop(key string) bool {
 func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 	c, waits, db := f.waiting(key)
 	if waits {
-		return clone(c.record), clone(c.snapshot), c.record != nil
+		return bytes.Clone(c.record), bytes.Clone(c.snapshot), c.record != nil
 	}
 	if db == nil {
 		return nil, nil, false
@@ -221,11 +222,9 @@ func (f *File) flush() bool {
 	return true
 }
 
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
-
 // OpenReadOnly returns a PolicyStore that reads the entries of one route in the file at path,
-// as File.ForRoute stores them. The file is open only during a read; a file that is missing or
-// damaged is empty.
+// as File.ForRoute stores them. The file is open only during a read, which sees what a File has
+// written; a file that is missing or damaged is empty.
 func OpenReadOnly(path, id string) cache.PolicyStore {
 	sum := sha256.Sum256([]byte(id))
 	return &readOnlyStore{path, string(sum[:16])}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -253,8 +254,8 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 	if r.cfg, err = c.Load(a); err != nil {
 		return nil, err
 	}
-	if r.path, err = findCommand(a, r.args[0]); err != nil {
-		return nil, err
+	if r.path, err = exec.LookPath(r.args[0]); err != nil {
+		return nil, cannotRun(a, r.args[0], err)
 	}
 	if r.state, err = state.Dir(); err != nil {
 		return nil, err
@@ -337,9 +338,7 @@ func (r *run) remarks(m *control.RunClient) []string {
 		remarks = append(remarks, "heed's CA certificate"+console.DaysLeft(days))
 	}
 	if !r.cmd.Quiet && !r.cmd.JSON {
-		for _, text := range remarks {
-			fmt.Fprintln(r.app.Stderr, "heed:", text)
-		}
+		r.app.Remark(remarks...)
 	}
 	return remarks
 }

@@ -31,19 +31,6 @@ type EnvCmd struct {
 	Quiet  bool   `short:"q" help:"Print no remarks on stderr."`
 }
 
-// Help describes the use of the output.
-func (c *EnvCmd) Help() string {
-	return `Prints variables that make programs use the running heed and trust its CA. Do not
-set HTTP_PROXY alone: curl does not read it, and https would bypass heed. The
-address is that of the running heed, else the configured one. With --unset, earlier
-values of the variables are not restored.
-
-  eval "$(heed env)"                                        # sh, bash, zsh
-  heed env --shell fish | source
-  heed env --shell powershell | Out-String | Invoke-Expression
-  eval "$(heed env --unset)"`
-}
-
 // Run prints the variables.
 func (c *EnvCmd) Run(a *console.App) error {
 	language := shells[c.Shell]

@@ -41,16 +41,6 @@ type ServeCmd struct {
 	Background bool `hidden:""`
 }
 
-// Help is what `heed serve --help` prints at the end.
-func (ServeCmd) Help() string {
-	return `Listens until Ctrl-C or SIGTERM. Then it accepts no new requests, and those under
-way have the time drain to end; a second signal ends heed immediately.
-
-  heed serve &
-  eval "$(heed env)"
-  curl https://example.org/`
-}
-
 // Run opens the parts of a heed in the order of their dependencies and serves until a
 // signal.
 func (c *ServeCmd) Run(a *console.App) error {

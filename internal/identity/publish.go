@@ -28,22 +28,6 @@ type PublishCmd struct {
 	Dir string `arg:"" name:"dir" help:"The directory to write to: the document root of a web server."`
 }
 
-// Help describes the files.
-func (PublishCmd) Help() string {
-	return `Writes, below DIR, the directory of keys at the path of the URL under which the client
-is signed, and beside it card.json, which describes the robot to those who verify, and
-robot.html, a page for people with the lines of robots.txt that control the robot. They
-say what the settings say. In DIR/server-config are the header fields that the web server
-must add to the directory, as text and for nginx and Apache.
-
-The directory is signed by its keys for --days: publish again before that, and whenever
-the settings change. To replace a key, publish the next one with --also for as long as
-sites cache the directory (a day), set it in proxy.toml, reload, and publish again.
-
-  heed identity publish /var/www/bots
-  heed identity publish --client news --also next.key /var/www/bots`
-}
-
 // robot is what is published.
 type robot struct {
 	name     string // of the client, in messages

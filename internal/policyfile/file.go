@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"maps"
 	"os"
 	"sync"
 	"time"
@@ -28,8 +27,6 @@ const (
 	// as many more may be written at the time. Policies beyond it are not saved, and are
 	// fetched again after a restart.
 	maxPending = 8 << 20
-	// maxBatch is how many policies one transaction writes.
-	maxBatch = 1024
 	// pages is about the size of the page caches of the connections to the file, in bytes.
 	pages = 4 << 20
 	// retryDelay is the wait after a failed write.
@@ -190,19 +187,13 @@ func (f *File) flush() bool {
 	f.mu.Lock()
 	f.writing, f.pending, f.bytes = f.pending, map[string]change{}, 0
 	db, err := f.readyLocked()
-	left := maps.Clone(f.writing)
+	writing := f.writing
 	f.mu.Unlock()
-	if len(left) == 0 {
+	if len(writing) == 0 {
 		return true
 	}
-	for part := range parts(left) {
-		if err == nil {
-			err = db.write(f.limit, part, time.Now())
-		}
-		if err != nil {
-			break
-		}
-		maps.DeleteFunc(left, func(key string, _ change) bool { _, is := part[key]; return is })
+	if err == nil {
+		err = db.write(f.limit, writing, time.Now())
 	}
 	if damage := (*damage)(nil); errors.As(err, &damage) {
 		f.damaged(db, damage)
@@ -213,7 +204,7 @@ func (f *File) flush() bool {
 	switch {
 	case f.closed:
 	case err != nil:
-		f.requeueLocked(left)
+		f.requeueLocked(writing)
 		f.failedLocked(err)
 		return false
 	default:

@@ -302,7 +302,7 @@ func (d *daemon) closeRun(s *runSession) {
 func (d *daemon) joined(s *runSession) *control.JoinReply {
 	cfg := d.current.Load().cfg
 	return &control.JoinReply{
-		ID: s.id, Listen: s.listen, Own: append(d.addresses(), d.runAddresses()...), Daemon: d.info(),
+		ID: s.id, Listen: s.listen, Own: append(d.addresses(), d.runAddresses()...),
 		CA:     control.CAFiles{CACert: cfg.HTTPS.CACert, CAKey: cfg.HTTPS.CAKey},
 		CADays: d.authority.DaysLeft(d.now()), Unjudged: cfg.Unjudged(),
 	}

@@ -38,7 +38,7 @@ func (f *File) put(key string, c change) bool {
 		room *= 2 // a deletion may use more room
 	}
 	if f.bytes > 0 && f.bytes+c.weight(key) > room {
-		f.failure.unsaved++
+		f.failure.Unsaved++
 		f.failedLocked(errTooFast)
 		return false
 	}
@@ -52,7 +52,7 @@ func (f *File) put(key string, c change) bool {
 	default:
 	}
 	if tooLarge {
-		f.failure.unsaved++
+		f.failure.Unsaved++
 	}
 	return !tooLarge
 }

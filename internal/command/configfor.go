@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -323,10 +324,8 @@ func verdictText(v judge.Verdict, unnamed bool) string {
 }
 
 func (s *shownFor) fits(h *config.HostConfig) bool {
-	for _, text := range h.Match {
-		if p, err := acl.ParseHostPattern(text); err == nil && p.Matches(s.origin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Match, func(text string) bool {
+		p, err := acl.ParseHostPattern(text)
+		return err == nil && p.Matches(s.origin)
+	})
 }

@@ -39,12 +39,7 @@ func (c *PaceListCmd) Run(a *console.App) error {
 		return err
 	}
 	if c.JSON {
-		for i := range list {
-			if err := console.NewJSON(a.Stdout).Encode(&list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return console.PrintJSON(a.Stdout, list)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(a.Stderr, "no requests wait and no site is paused")

@@ -167,38 +167,29 @@ func (r *robot) files() ([]file, error) {
 		{r.agent.Path, d.Body},
 		{r.beside("card.json"), card.JSON()},
 		{r.beside("robot.html"), r.page(card)},
-		{serverConfig + "/headers.txt", headerText(d)},
+		{serverConfig + "/headers.txt", []byte(fields(d.Header, "%s: %s\n"))},
 		{serverConfig + "/nginx.conf", r.nginx(d)},
 		{serverConfig + "/apache.conf", r.apache(d)},
 	}, nil
 }
 
-func headerText(d *passport.Directory) []byte {
+// fields returns the fields of an answer with the directory, each in a form.
+func fields(of []passport.Field, form string) string {
 	var b strings.Builder
-	for _, f := range d.Header {
-		b.WriteString(f.Name + ": " + f.Value + "\n")
+	for _, f := range of {
+		fmt.Fprintf(&b, form, f.Name, f.Value)
 	}
-	return []byte(b.String())
+	return b.String()
 }
 
 // nginx returns the location of the directory, to be included in a server.
 func (r *robot) nginx(d *passport.Directory) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "location = %s {\n\ttypes { }\n\tdefault_type %s;\n", r.agent.Path, passport.MediaType)
-	for _, f := range d.Header[1:] {
-		fmt.Fprintf(&b, "\tadd_header %s '%s';\n", f.Name, f.Value)
-	}
-	b.WriteString("}\n")
-	return []byte(b.String())
+	return fmt.Appendf(nil, "location = %s {\n\ttypes { }\n\tdefault_type %s;\n%s}\n",
+		r.agent.Path, passport.MediaType, fields(d.Header[1:], "\tadd_header %s '%s';\n"))
 }
 
 // apache returns the same for Apache, which needs mod_headers.
 func (r *robot) apache(d *passport.Directory) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<Location \"%s\">\n\tForceType %s\n", r.agent.Path, passport.MediaType)
-	for _, f := range d.Header[1:] {
-		fmt.Fprintf(&b, "\tHeader set %s \"%s\"\n", f.Name, strings.ReplaceAll(f.Value, `"`, `\"`))
-	}
-	b.WriteString("</Location>\n")
-	return []byte(b.String())
+	return fmt.Appendf(nil, "<Location \"%s\">\n\tForceType %s\n%s</Location>\n",
+		r.agent.Path, passport.MediaType, fields(d.Header[1:], "\tHeader set %s %q\n"))
 }

@@ -212,8 +212,8 @@ func filterPackets(port uint16) error {
 	}
 	ok := []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
 	for _, chain := range []*nftables.Chain{pre, out} {
-		add(chain, toLoopback4(), ok)
-		add(chain, toLoopback6(), ok)
+		add(chain, to(unix.NFPROTO_IPV4, 16, 127), ok)
+		add(chain, to(unix.NFPROTO_IPV6, 24, net.IPv6loopback...), ok)
 	}
 	add(pre, protocol(unix.IPPROTO_TCP), portIs(2, 53), ok)
 	add(pre, protocol(unix.IPPROTO_TCP), []expr.Any{
@@ -230,21 +230,14 @@ func filterPackets(port uint16) error {
 	return c.Flush()
 }
 
-func toLoopback4() []expr.Any {
+// to selects the packets of a family to the addresses that begin with start. offset is that of
+// the destination in their header.
+func to(family byte, offset uint32, start ...byte) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV4}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 1}, // of the destination
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{127}},
-	}
-}
-
-func toLoopback6() []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV6}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 24, Len: 16},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: net.IPv6loopback},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{family}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(start))},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: start},
 	}
 }
 

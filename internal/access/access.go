@@ -28,6 +28,7 @@ import (
 
 	"heed/internal/memo"
 	"heed/internal/ownfile"
+	"heed/proxy/limit"
 )
 
 // How a Gate keeps its cost bounded.
@@ -116,7 +117,7 @@ func (g *Gate) Proof(user string) (proof [32]byte) {
 func (g *Gate) wait(from netip.Addr) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	f := g.failed[guesser(from)]
+	f := g.failed[limit.ClientKey(from)]
 	if f.count < maxFailed {
 		return 0
 	}
@@ -142,7 +143,7 @@ func (g *Gate) knows(id [32]byte) bool {
 func (g *Gate) fail(from netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	who := guesser(from)
+	who := limit.ClientKey(from)
 	f, now := g.failed[who], g.now()
 	if now.Sub(f.since) >= failedFor {
 		f = failures{since: now}
@@ -150,18 +151,6 @@ func (g *Gate) fail(from netip.Addr) {
 	memo.MakeRoom(g.failed, maxAddress, nil)
 	f.count++
 	g.failed[who] = f
-}
-
-// guesser is the prefix that failures count for. The owner of an IPv6 address has the other
-// ones of its /64 as well.
-func guesser(a netip.Addr) netip.Prefix {
-	a = a.WithZone("").Unmap()
-	bits := a.BitLen()
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits) // no address: the zero prefix, one guesser too
-	return p
 }
 
 // users are the hashes of passwords by user name.

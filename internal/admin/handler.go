@@ -93,23 +93,11 @@ func protect(h http.Header) {
 // routes returns the handlers of the paths other than those of health.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	if s.config.Metrics != nil {
-		mux.Handle("GET "+pathMetrics, s.config.Metrics)
-		mux.Handle("GET "+pathMetrics+"/", s.config.Metrics)
-	}
+	mux.Handle("GET "+pathMetrics, s.config.Metrics)
+	mux.Handle("GET "+pathMetrics+"/", s.config.Metrics)
 	mux.HandleFunc(pathPprof, s.profile)
-	if s.config.Dashboard != nil {
-		mux.Handle("/", s.config.Dashboard)
-	} else {
-		mux.HandleFunc("GET /{$}", s.index)
-	}
+	mux.Handle("/", s.config.Dashboard)
 	return mux
-}
-
-// index lists the paths.
-func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, "heed: the admin listener\n\n/metrics   metrics for Prometheus; alert rules: /metrics/alerts.yml; for Grafana: /metrics/grafana.json\n/healthz   whether the process works\n/readyz    whether it serves requests, and what is wrong\n")
 }
 
 // healthy answers that the process works: it can answer.

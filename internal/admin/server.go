@@ -75,7 +75,8 @@ func New(c Config) *Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, arrivedKey{}, c.LocalAddr())
 		},
-		ErrorLog: log.New(debugLog{c.Log}, "", 0),
+		ConnState: s.bound,
+		ErrorLog:  log.New(debugLog{c.Log}, "", 0),
 	}
 	s.http.Protocols.SetHTTP1(true)
 	return s
@@ -95,7 +96,7 @@ func (l debugLog) Write(p []byte) (int, error) {
 
 // Serve answers requests on l until Shutdown, then returns nil. It closes l.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(boundedListener{l, s}); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -109,38 +110,14 @@ func (s *Server) Shutdown(ctx context.Context) {
 	}
 }
 
-// boundedListener closes connections beyond maxConns as soon as they are accepted.
-type boundedListener struct {
-	net.Listener
-	server *Server
-}
-
-// Accept waits for a connection within the bound.
-func (l boundedListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
+// bound closes connections beyond maxConns as soon as they are accepted.
+func (s *Server) bound(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.conns.Add(1) > maxConns {
+			c.Close()
 		}
-		if l.server.conns.Add(1) <= maxConns {
-			return &countedConn{Conn: c, server: l.server}, nil
-		}
-		l.server.conns.Add(-1)
-		c.Close()
+	case http.StateClosed:
+		s.conns.Add(-1)
 	}
-}
-
-// countedConn counts against maxConns until it is closed.
-type countedConn struct {
-	net.Conn
-	server *Server
-	closed atomic.Bool
-}
-
-// Close closes the connection. It may be called more than once.
-func (c *countedConn) Close() error {
-	if !c.closed.Swap(true) {
-		c.server.conns.Add(-1)
-	}
-	return c.Conn.Close()
 }

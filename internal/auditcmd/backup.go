@@ -21,21 +21,6 @@ type AuditBackupCmd struct {
 	To   string `arg:"" name:"to" help:"The new file."`
 }
 
-// Help describes the copy and the exit status.
-func (AuditBackupCmd) Help() string {
-	return `Copies a record into one new file with no files beside it. The copy holds every
-decision made before the backup; heed may continue to write. The copy is verified
-before it gets its name. Only its owner can read it.
-
-A backup and its original can be read together: reports and exports count each
-decision once, and read pruned decisions from the backup.
-
-Exit status: 0 when the copy was made, 1 when it lacks decisions in the tail of a
-record that cannot be written to, or when the record is damaged and no copy was made, 2 when the copy cannot be written.
-
-  heed audit backup audit-2026-03.db`
-}
-
 // Run copies the record and verifies the copy.
 func (c *AuditBackupCmd) Run(a *console.App) error {
 	from := recordFiles{FileFlags: c.FileFlags}
@@ -77,17 +62,6 @@ type AuditExportCmd struct {
 	JSONL   bool   `xor:"form" required:"" name:"jsonl" help:"Print one JSON object per decision, without empty fields."`
 	CSV     bool   `xor:"form" required:"" name:"csv" help:"Print a CSV table with every field."`
 	Parquet string `xor:"form" required:"" hidden:""`
-}
-
-// Help describes the output.
-func (AuditExportCmd) Help() string {
-	return `Writes every decision with every recorded field, ordered by time. The columns are
-those of the view "decisions" in the record. Times are RFC 3339 in UTC, to the
-microsecond. Values that the record does not store ([audit] clients, redact) are
-not exported. In CSV, a text that a spreadsheet could read as a formula is
-preceded by an apostrophe.
-
-  heed audit export --jsonl --since 1d | gzip > yesterday.jsonl.gz`
 }
 
 // Run writes the decisions to stdout.

@@ -21,23 +21,6 @@ type AuditDiffCmd struct {
 	B string `arg:"" name:"b" help:"The second record."`
 }
 
-// Help describes what is compared and the exit status.
-func (AuditDiffCmd) Help() string {
-	return `Compares the requests of two records, such as one crawl on two days. Requests are the
-same by agent, method and URL; repeated ones are compared in their order. Verdict,
-reason, group and rule must be equal. Times, lines of robots.txt, the answers of
-sites and hidden values in URLs are not compared. With --ignore-agent and --by-url,
-for two crawlers or two names of one, the verdict alone is compared; a URL that one
-record has both allowed and refused is "mixed".
-
-Exit status: 0 when the records are equal, 1 when they differ, 2 when one cannot be
-read.
-
-  heed audit diff monday.db tuesday.db
-  heed audit diff --ignore-agent ours.db theirs.db
-  heed audit diff --json before.db after.db`
-}
-
 // Run compares the records and prints the differences.
 func (c *AuditDiffCmd) Run(a *console.App) error {
 	var records [2]*store.Record

@@ -27,21 +27,6 @@ type AuditListCmd struct {
 	JSON    bool   `name:"json" help:"Print one JSON object per decision, with every field."`
 }
 
-// Help describes the columns.
-func (AuditListCmd) Help() string {
-	return `Prints one line per decision: time, id, verdict, the status that the client got
-(- while there is none), client, request and reason, with a note where the page was
-withheld, the site itself refused, or a user name or a password was wrong. The client
-is AGENT@ADDRESS, the agent as in reports, and (no-name)@ADDRESS for one without a
-name. Several records are merged in the order
-of time. A time in which the record could not be written has a line, too. To explain
-one decision, pass its id to heed why.
-
-  heed audit list --since 1h --verdict refuse
-  heed audit list --client newsbot --host '*.example.org' audit.db
-  heed audit list --since 2026-05-03 --until 2026-05-04 --json`
-}
-
 // Run lists the decisions.
 func (c *AuditListCmd) Run(a *console.App) error {
 	if c.Verdict != "" && !slices.Contains([]string{"allow", "refuse", "would-refuse"}, c.Verdict) {

@@ -30,39 +30,6 @@ type AuditReplayCmd struct {
 	JSON    bool   `name:"json" help:"Print one JSON object per record."`
 }
 
-// Help describes what is judged again, what is not, and the exit status.
-func (AuditReplayCmd) Help() string {
-	return `Judges every decision again: its URL, its agents, the recorded bytes of the
-robots.txt and the recorded settings. Verdict, reason, group, rule and line must be
-the same. Decisions that do not depend on a robots.txt (access, destinations,
-limits) are counted by reason. A request with a redacted value is judged again when
-every value would lead to the same verdict, and else reported as redacted.
-
-Every decision holds the number of the engine that made it. A difference between
-two engines is a change in heed's rules: it is reported separately and is no damage.
-
-Missing or added rows are a warning on stderr. Only heed audit verify finds every
-value that was changed: run it first.
-
---profile, --agent and --policy also report what would have been decided otherwise.
-DIR holds files such as example.org or example.org:8443, with or without .txt; for
-other sites the recorded file is used.
-
---purpose reports what would have been refused if the clients had stated this
-purpose: by the statements that were recorded, and by those in the recorded
-robots.txt. Requests of which not all was read (the head of a page, a licence) are
-counted separately, and so are those without a recorded statement. With --profile,
-the recorded statements are read under that profile.
-
-Exit status: 0 when all decisions are the same or are from another engine, 1 when
-some differ, 2 when a record cannot be read.
-
-  heed audit replay
-  heed audit replay --profile strict crawl.db
-  heed audit replay --purpose training crawl.db
-  heed audit replay --policy new-rules/ --json crawl.db`
-}
-
 // Run replays the records, one after the other.
 func (c *AuditReplayCmd) Run(a *console.App) error {
 	otherwise, leave, err := c.otherwise()
@@ -212,21 +179,6 @@ type AuditRecheckCmd struct {
 	recordFiles
 	Host string `placeholder:"PATTERN" help:"Select these hosts: example.org, or *.example.org for all below it."`
 	JSON bool   `name:"json" help:"Print one JSON object per record, with every URL."`
-}
-
-// Help describes the requests that are judged and the exit status.
-func (AuditRecheckCmd) Help() string {
-	return `Fetches the robots.txt of every site in the record, as the proxy would, and judges
-the requests that were allowed again by it. Agents, settings and exceptions are
-those of the time of the request, so that only changes of the sites are reported.
-
-Sites that cannot be fetched now are listed; their requests are not judged.
-
-Exit status: 0 when all requests would be allowed, 1 when some would be refused,
-2 when a record cannot be read.
-
-  heed audit recheck crawl.db
-  heed audit recheck --host '*.example.org' --json`
 }
 
 // Run rechecks the records, one after the other.

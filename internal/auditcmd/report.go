@@ -69,26 +69,6 @@ type AuditReportCmd struct {
 	CSV     bool   `xor:"form" name:"csv" help:"Print a CSV table by agent, site, verdict and reason."`
 }
 
-// Help describes the report.
-func (AuditReportCmd) Help() string {
-	return `Reports, by agent and by site, the requests, refusals and their rules, the waiting
-times, requests that were not judged, exceptions that decided, and robots.txt files
-that changed or were unreachable; by purpose, what sites state about the use of their
-pages, and how they refused. Several records are reported as one. With --conduct,
---csv prints one row per agent and site; with --use, the chapter by purpose.
-
-The record is reported as it is; missing or added rows are a warning on stderr. Only
-heed audit verify finds values that were changed: run it first.
-
-  heed audit report --since 7d
-  heed audit report --conduct --html > report.html
-  heed audit report --by user --since 30d
-  heed audit report --client newsbot --csv audit.db > newsbot.csv
-  heed audit report --use --csv > purposes.csv
-  heed audit report --paper tables/ crawl.db
-  heed audit report --conduct heed1/audit.db heed2/audit.db`
-}
-
 // Run reads the records and prints the report.
 func (c *AuditReportCmd) Run(a *console.App) error {
 	f, err := c.filter(a.Now())

@@ -19,24 +19,6 @@ type AuditVerifyCmd struct {
 	JSON bool   `name:"json" help:"Print one JSON object per file."`
 }
 
-// Help describes what is verified and the exit status.
-func (AuditVerifyCmd) Help() string {
-	return `Reads each record completely and compares it with its chain of hashes: every row,
-every value, the bytes of every robots.txt, all references, and the schema. The
-numbers of requests by period, which are not in the chain, are counted again. The
-first changed, added or removed row is reported. heed may be writing to the record
-meanwhile.
-
-The chain alone cannot show that its end was cut off, or that all of it was written
-anew. A head that was stored elsewhere shows both: see heed audit seal, and --head.
-
-Exit status: 0 when every record is intact, 1 when one is not, 2 when one cannot be
-read.
-
-  heed audit verify
-  heed audit verify --head seal-2026-03.txt audit.db`
-}
-
 // Run verifies the records and prints the results.
 func (c *AuditVerifyCmd) Run(a *console.App) error {
 	files, err := c.paths(a)
@@ -177,19 +159,6 @@ func pruned(r *store.Removed) string {
 type AuditSealCmd struct {
 	recordFiles
 	JSON bool `name:"json" help:"Print one JSON object per file."`
-}
-
-// Help describes the use of a head and the exit status.
-func (AuditSealCmd) Help() string {
-	return `Completes each record, verifies it and prints its head: the hash of the last commit,
-which covers the whole record. Store it where the record's owner cannot change it: publish it,
-mail it, sign it or have it timestamped. Later, heed audit verify --head proves
-that nothing up to this commit was changed or removed.
-
-Exit status: 0 when every record is intact, 1 when one is not, 2 when one cannot be
-read or completed.
-
-  heed audit seal audit.db > seal-2026-03.txt`
 }
 
 // Run prints the heads of records that are whole.

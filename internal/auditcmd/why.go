@@ -34,22 +34,6 @@ type WhyCmd struct {
 	What string `arg:"" name:"id|url" help:"The id of a decision or its beginning, or the URL that was requested."`
 }
 
-// Help describes the explanation and where ids are found.
-func (WhyCmd) Help() string {
-	return `Explains one decision like heed check --explain, with everything behind it: the
-client, the bytes of the line of robots.txt, the file's hash and age, what the site
-states about the use of the page, the settings, the waiting time and the outcome. The
-decision is also judged again.
-
-Ids are in every refusal, in the log and in heed audit list. The beginning of an id,
-at least 6 digits, is enough where no other one has it; else they are listed, and
-heed exits with 2. For a URL, the last decision is explained; values that the record
-keeps as hashes are not compared. Exits with 1 when there is none.
-
-  heed why 01a1ff09-53aa-7c7f-9f91-703e878567fa
-  heed why https://example.org/page --at 2026-05-03T14:00:00Z --client newsbot`
-}
-
 // Run finds the decision and prints its explanation.
 func (c *WhyCmd) Run(a *console.App) error {
 	find, err := c.finder(a.Now())

@@ -14,11 +14,16 @@ package ca
 import (
 	"crypto"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"heed/internal/memo"
 )
 
 // Authority signs certificates for sites. It is made by Open or Load and safe
@@ -31,22 +36,20 @@ type Authority struct {
 	dir      string // where Open found it; empty after Load
 	now      func() time.Time
 
-	send        [][]byte // what follows the leaf in a handshake
-	constrained bool     // the chain has a name constraint
-	leaves      leafCache
+	send        [][]byte                            // what follows the leaf in a handshake
+	constrained bool                                // the chain has a name constraint
+	leaves      memo.Kept[string, *tls.Certificate] // by host
+	making      singleflight.Group
 }
 
 // Open returns the authority kept in dir, as ca.pem and ca-key.pem (0600), and
 // makes directory (0700), key and certificate when there are none. Any number
 // of processes may open an empty dir at the same time: they end up with the same
-// authority. now is the clock for validity; nil means time.Now.
+// authority. now is the clock for validity.
 //
 // An authority that others could have read or replaced, that is not valid now
 // or that is no authority is an error which says what to do.
 func Open(dir string, now func() time.Time) (*Authority, error) {
-	if now == nil {
-		now = time.Now
-	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("the directory of the CA cannot be named: %w", err)
@@ -73,15 +76,11 @@ func Open(dir string, now func() time.Time) (*Authority, error) {
 // its key, PEM, the key as PKCS #8, PKCS #1 or SEC 1 without a passphrase,
 // RSA, ECDSA or Ed25519. Further certificates in certFile are the issuers of
 // the first, in order; intermediates go out with every leaf, a root does not.
-// The same file may hold both. now is the clock for validity; nil means
-// time.Now.
+// The same file may hold both. now is the clock for validity.
 //
 // It makes the checks Open makes, and refuses a chain under which no client
 // would accept an end certificate.
 func Load(certFile, keyFile string, now func() time.Time) (*Authority, error) {
-	if now == nil {
-		now = time.Now
-	}
 	certFile, err := filepath.Abs(certFile)
 	if err != nil {
 		return nil, fmt.Errorf("the certificate of the CA cannot be named: %w", err)
@@ -105,7 +104,6 @@ func newAuthority(chain []*x509.Certificate, key crypto.Signer, certPath string,
 		}
 		a.constrained = a.constrained || hasNameConstraints(c)
 	}
-	a.leaves.init(maxLeaves)
 	return a
 }
 
@@ -157,12 +155,8 @@ func (a *Authority) DaysLeft(now time.Time) int {
 	return max(0, int(a.NotAfter().Sub(now)/(24*time.Hour)))
 }
 
-// Fingerprint returns the SHA-256 of the signing certificate as browsers and
-// openssl show it: upper-case pairs with colons.
-func (a *Authority) Fingerprint() string { return Fingerprint(a.chain[0]) }
-
 // Fingerprint returns the SHA-256 of a certificate as browsers and openssl
-// show it.
+// show it: upper-case pairs with colons.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return strings.ReplaceAll(fmt.Sprintf("% X", sum[:]), " ", ":")

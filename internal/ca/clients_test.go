@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"heed/internal/tools/testkit"
 )
@@ -53,7 +54,7 @@ func accept(l net.Listener) {
 // authorities are the kinds of authority a client may meet.
 func authorities(t *testing.T) map[string]*Authority {
 	t.Helper()
-	own, err := Open(newDir(t), nil)
+	own, err := Open(newDir(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func authorities(t *testing.T) map[string]*Authority {
 		middle := issue(t, "Example Intermediate "+name, root, nil, withID("middle "+name))
 		for kind, chain := range map[string][]*issued{"root": {root}, "intermediate": {middle, root}} {
 			certFile, keyFile := write(t, nil, chain...)
-			a, err := Load(certFile, keyFile, nil)
+			a, err := Load(certFile, keyFile, time.Now)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"heed/internal/tools/testkit"
 )
@@ -34,7 +35,7 @@ public class Client {
 func TestJavaTrustsTheTrustStore(t *testing.T) {
 	java, javac := testkit.Program(t, "java"), testkit.Program(t, "javac")
 	onlyRoots(t, issue(t, "One", nil, nil, nil), issue(t, "One", nil, nil, nil)) // two of one name
-	a, err := Open(newDir(t), nil)
+	a, err := Open(newDir(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestKeytoolReadsTheTrustStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := run(t, true, keytool, "-list", "-keystore", store, "-storepass", "changeit", "-v")
-	if strings.Count(out, "trustedCertEntry") != 2 || !strings.Contains(out, a.Fingerprint()) {
+	if strings.Count(out, "trustedCertEntry") != 2 || !strings.Contains(out, Fingerprint(a.chain[0])) {
 		t.Errorf("not what was put in:\n%s", out)
 	}
 }

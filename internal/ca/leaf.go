@@ -1,7 +1,6 @@
 package ca
 
 import (
-	"container/list"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -31,7 +29,26 @@ const leafDays = 60
 // is an error, as are a host the authority's name constraints forbid and an
 // authority that has expired meanwhile.
 func (a *Authority) Leaf(host string) (*tls.Certificate, error) {
-	return a.leaves.get(host, a.now(), a.mint)
+	now := a.now()
+	if cert, ok := a.leaves.Get(host, now); ok {
+		return cert, nil
+	}
+	made, err, _ := a.making.Do(host, func() (any, error) {
+		if cert, ok := a.leaves.Get(host, now); ok { // made meanwhile
+			return cert, nil
+		}
+		cert, due, err := a.mint(host, now)
+		if err != nil {
+			return nil, err
+		}
+		key := strings.Clone(host) // the caller's may be a piece of a whole request head
+		a.leaves.Put(key, cert, due.Add(time.Nanosecond), 1, maxLeaves, maxLeaves)
+		return cert, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*tls.Certificate), nil
 }
 
 // mint makes a certificate for host and says when to make the next one.
@@ -140,79 +157,5 @@ func (a *Authority) verify(der []byte, host string, now time.Time) error {
 	return nil
 }
 
-// maxLeaves bounds the leaves in memory; the one unused for longest goes.
+// maxLeaves bounds the leaves in memory.
 const maxLeaves = 4096
-
-// maker makes the certificate for a host and says when the next is due.
-type maker func(host string, now time.Time) (*tls.Certificate, time.Time, error)
-
-// leafCache keeps certificates by host, each made once for all callers that wait for it.
-type leafCache struct {
-	mu     sync.Mutex
-	limit  int
-	byHost map[string]*list.Element // of *leafEntry
-	recent list.List                // the most recently used first
-}
-
-type leafEntry struct {
-	host string
-
-	lock chan struct{} // of one place, taken by the caller that uses the fields below
-	cert *tls.Certificate
-	due  time.Time // after this another is made
-}
-
-func (c *leafCache) init(limit int) {
-	c.limit = limit
-	c.byHost = make(map[string]*list.Element)
-}
-
-// get returns the certificate for host, making it when there is none or it is
-// due for another. A failure is not kept: each caller that waited tries itself.
-func (c *leafCache) get(host string, now time.Time, make maker) (_ *tls.Certificate, err error) {
-	e := c.entry(host)
-	e.lock <- struct{}{}
-	defer func() { <-e.lock }()
-	if e.cert != nil && !now.After(e.due) {
-		return e.cert, nil
-	}
-	e.cert = nil
-	defer func() {
-		if e.cert == nil { // also when the making panics
-			c.forget(e)
-		}
-	}()
-	e.cert, e.due, err = make(e.host, now)
-	return e.cert, err
-}
-
-// entry returns the entry for host, which it adds if there is none.
-func (c *leafCache) entry(host string) *leafEntry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if elem := c.byHost[host]; elem != nil {
-		c.recent.MoveToFront(elem)
-		return elem.Value.(*leafEntry)
-	}
-	host = strings.Clone(host) // the caller's may be a piece of a whole request head
-	e := &leafEntry{host: host, lock: make(chan struct{}, 1)}
-	c.byHost[host] = c.recent.PushFront(e)
-	if len(c.byHost) > c.limit {
-		c.dropLocked(c.recent.Back())
-	}
-	return e
-}
-
-// forget drops an entry unless another has taken its place.
-func (c *leafCache) forget(e *leafEntry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if elem := c.byHost[e.host]; elem != nil && elem.Value == e {
-		c.dropLocked(elem)
-	}
-}
-
-func (c *leafCache) dropLocked(elem *list.Element) {
-	c.recent.Remove(elem)
-	delete(c.byHost, elem.Value.(*leafEntry).host)
-}

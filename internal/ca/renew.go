@@ -15,23 +15,10 @@ import (
 
 // Root is a certificate that clients have to trust.
 type Root struct {
-	Cert *x509.Certificate
-	File string // holds exactly this certificate; empty when no file does
-	Role Role
+	Cert     *x509.Certificate
+	File     string // holds exactly this certificate; empty when no file does
+	Replaced bool   // it signed until a switch by Renew, and may in a heed not started again since
 }
-
-// Role is the part a root plays.
-type Role uint8
-
-// The roles of a root.
-const (
-	Signing  Role = iota // signs leaves, or is an issuer of what signs them
-	Next                 // prepared by Renew, signs after the switch
-	Replaced             // signed until the switch, and may in a heed not started again since
-)
-
-// String returns signing, next or replaced.
-func (r Role) String() string { return [...]string{"signing", "next", "replaced"}[r] }
 
 // Roots returns what a client has to trust, the signing certificate first,
 // read from the directory at this moment: a root prepared meanwhile is among
@@ -39,7 +26,7 @@ func (r Role) String() string { return [...]string{"signing", "next", "replaced"
 func (a *Authority) Roots() []Root {
 	var roots []Root
 	for _, c := range a.chain {
-		r := Root{Cert: c, File: a.certPath, Role: Signing}
+		r := Root{Cert: c, File: a.certPath}
 		if len(a.chain) > 1 {
 			r.File = ""
 		}
@@ -57,20 +44,20 @@ func (a *Authority) Roots() []Root {
 func besides(dir string, signing *x509.Certificate, now time.Time) []Root {
 	seen := []*x509.Certificate{signing}
 	var roots []Root
-	add := func(file string, role Role) {
+	add := func(file string, replaced bool) {
 		chain, err := readChain(file)
 		if err != nil || now.After(chain[0].NotAfter) || slices.ContainsFunc(seen, chain[0].Equal) {
 			return
 		}
 		seen = append(seen, chain[0])
-		roots = append(roots, Root{Cert: chain[0], File: file, Role: role})
+		roots = append(roots, Root{Cert: chain[0], File: file, Replaced: replaced})
 	}
-	add(currentPair(dir).cert, Next)
-	add(nextPair(dir).cert, Next)
+	add(currentPair(dir).cert, false)
+	add(nextPair(dir).cert, false)
 	files, _ := os.ReadDir(dir) // in the order of names; what cannot be read is not there
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), replacedPrefix) && strings.HasSuffix(f.Name(), ".pem") {
-			add(filepath.Join(dir, f.Name()), Replaced)
+			add(filepath.Join(dir, f.Name()), true)
 		}
 	}
 	return roots
@@ -114,7 +101,11 @@ func Renew(dir string, now time.Time, switchNow bool) (*Renewal, error) {
 		return nil, err
 	}
 	if _, err := os.Lstat(currentPair(dir).cert); errors.Is(err, fs.ErrNotExist) {
-		return renewNothing(dir, now)
+		a, err := Open(dir, func() time.Time { return now })
+		if err != nil {
+			return nil, err
+		}
+		return &Renewal{Switched: true, New: a.chain[0], NewFile: a.certPath}, nil
 	}
 	next := nextPair(dir)
 	prepared, _ := readChain(next.cert) // none is no error
@@ -140,39 +131,29 @@ func Renew(dir string, now time.Time, switchNow bool) (*Renewal, error) {
 	return r, switchRoots(dir, chain[0])
 }
 
-func renewNothing(dir string, now time.Time) (*Renewal, error) {
-	a, err := Open(dir, func() time.Time { return now })
-	if err != nil {
-		return nil, err
-	}
-	return &Renewal{Switched: true, New: a.chain[0], NewFile: a.certPath}, nil
-}
-
 func valid(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && !now.After(c.NotAfter)
 }
 
 // switchRoots puts the next pair in the place of the current one. The key goes
 // first: where it is the next certificate's while ca.pem is still the old one,
-// finishSwitch knows that a switch was under way.
+// readCurrent knows that a switch was under way.
 func switchRoots(dir string, old *x509.Certificate) error {
 	current, next := currentPair(dir), nextPair(dir)
 	kept := filepath.Join(dir, replacedPrefix+short(old)+".pem")
 	if err := placeNew(kept, pemOf(certificateBlock, old.Raw), 0o644); err != nil {
 		return err
 	}
-	if err := os.Rename(next.key, current.key); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return unwritable(current.key, err)
+	if err := move(next.key, current.key); err != nil {
+		return err
 	}
-	return finishSwitch(dir)
+	return move(next.cert, current.cert)
 }
 
-// finishSwitch moves the next certificate to the current place. That another
-// process did so first is as good.
-func finishSwitch(dir string) error {
-	current, next := currentPair(dir), nextPair(dir)
-	if err := os.Rename(next.cert, current.cert); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return unwritable(current.cert, err)
+// move renames a file. That another process did so first is as good.
+func move(from, to string) error {
+	if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return unwritable(to, err)
 	}
 	return nil
 }
@@ -191,7 +172,7 @@ func openCurrent(dir string) (chain []*x509.Certificate, key crypto.Signer, err 
 // readCurrent reads the current pair of dir, after finishing a switch that was
 // interrupted between its two files.
 func readCurrent(dir string) ([]*x509.Certificate, crypto.Signer, error) {
-	current := currentPair(dir)
+	current, next := currentPair(dir), nextPair(dir)
 	key, err := readKey(current.key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("the key of the CA %s is missing: restore it from a backup, or remove %s and a new CA is made that clients have to trust anew (%w)", current.key, current.cert, fs.ErrNotExist)
@@ -199,8 +180,8 @@ func readCurrent(dir string) ([]*x509.Certificate, crypto.Signer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if chain, err := readChain(nextPair(dir).cert); err == nil && matches(key, chain[0]) {
-		if err := finishSwitch(dir); err != nil {
+	if chain, err := readChain(next.cert); err == nil && matches(key, chain[0]) {
+		if err := move(next.cert, current.cert); err != nil {
 			return nil, nil, err
 		}
 	}

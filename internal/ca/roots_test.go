@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"heed/internal/tools/testkit"
 )
@@ -144,7 +145,7 @@ func TestSystemPoolHoldsTheExtraRoots(t *testing.T) {
 }
 
 func TestOpenSSLAndPythonTrustTheBundle(t *testing.T) {
-	a, err := Open(newDir(t), nil)
+	a, err := Open(newDir(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ type Result struct {
 // nothing and says what it would do. One store's failure does not keep it from
 // the next.
 func Install(stores []Store, roots []Root, dryRun bool) []Result {
-	wanted := slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return r.Role == Replaced })
+	wanted := slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return r.Replaced })
 	return change(stores, wanted, true, dryRun)
 }
 

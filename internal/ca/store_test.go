@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"software.sslmate.com/src/go-pkcs12"
 
@@ -70,7 +71,7 @@ func TestNSSDatabaseOfABrowser(t *testing.T) {
 	if len(stores) != 2 || !strings.Contains(stores[0].Name, "Chrome") || !strings.Contains(stores[1].Name, "Firefox") {
 		t.Fatalf("stores %+v", stores)
 	}
-	a, err := Open(newDir(t), nil)
+	a, err := Open(newDir(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

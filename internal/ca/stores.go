@@ -175,16 +175,7 @@ func (m Machine) nssStore(browser, dir string) Store {
 
 // globQuote makes a path match itself alone.
 func globQuote(path string) string {
-	var out []byte
-	for i := range len(path) {
-		switch path[i] {
-		case '*', '?', '[':
-			out = append(out, '[', path[i], ']')
-		default:
-			out = append(out, path[i])
-		}
-	}
-	return string(out)
+	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
 // WriteJavaTrustStore writes what Bundle returns to path, whole or not at all,

@@ -33,38 +33,6 @@ type CheckCmd struct {
 	URLs    []string `arg:"" optional:"" name:"url" help:"The URLs to judge."`
 }
 
-// Help describes the output, the exit status and the format of a batch.
-func (c *CheckCmd) Help() string {
-	return `Prints one line per URL: allow or refuse, the URL, the reason with rule, line and
-group, and the source and age of the rules. A running heed is asked, so that its
-settings and stored files decide. Otherwise, and with --local, the URL is judged in
-this process, by a stored copy while it is fresh, else by a fetched one.
-
-Exit status: 0 when all URLs are allowed, 1 when one is refused, 2 when the command
-line is wrong.
-
-  heed check --agent ExampleBot https://example.org/private/
-  heed check --robots robots.txt --agent 'ExampleBot/2.1' https://example.org/a
-  heed check --explain --agent 'Mozilla/5.0 (compatible; ExampleBot/2.1)' https://example.org/
-
-With --purpose, what the site states about the use of the page counts as well: usage
-signals in robots.txt, tdmrep.json and licences, which are fetched when the purpose needs
-them. With --page, the header and the head of the page do. Each statement is printed.
-The URL is judged in this process.
-
-  heed check --purpose training --agent ExampleBot https://example.org/
-  heed check --purpose search --page page.html --agent ExampleBot https://example.org/a
-
-With --batch, each line of stdin is an object with agent, url and optionally robots
-(the text of a robots.txt) or robots_b64; without them, --robots or the site's own
-file is used. Each line of stdout is the answer: allowed, reason, group, rule and
-line; other members are copied. An invalid line is answered by an object with error.
-The exit status is then 2, else 0.
-
-  echo '{"robots":"User-agent: *\nDisallow: /a","agent":"x","url":"http://h.test/a"}' |
-      heed check --batch`
-}
-
 // Run judges the URLs.
 func (c *CheckCmd) Run(a *console.App) error {
 	if err := c.usage(); err != nil {

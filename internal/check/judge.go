@@ -70,16 +70,13 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 	if j.Delays {
 		a.Names = id.Judged.Names()
 	}
-	barred, why := j.barred(origin)
-	if fault := pageurl.Fault(target); fault != "" && barred != rules.ReasonLoop {
-		barred, why = rules.ReasonMalformed, fault
-	}
+	barred, why := j.Barred(origin, target)
 	if t.Purposes = nil; j.uses != nil {
 		t.Purposes = j.uses.purposes
 	}
 	q := judge.Question{Query: acl.Query{Effective: t, Names: id, Target: rules.NewTarget(target), HTTPS: acl.Intercept, Now: j.Now()}}
 	q.Barred = barred
-	v, err := j.decide(ctx, a, &q, origin, policy)
+	v, err := j.Decide(ctx, a, &q, origin, policy)
 	by := cmp.Or(v.Policy, q.Policy, &rules.Policy{})
 	j.explain(a, by, v.Agent, target)
 	if q.Policy != nil {
@@ -109,10 +106,14 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 // ownAddress is the detail of a request that would come back to heed.
 const ownAddress = "the address is one that heed itself listens on"
 
-// barred returns why no request may be sent to o, as far as its name shows, and in words.
-func (j *Judge) barred(o rules.Origin) (reason rules.Reason, why string) {
+// Barred returns why no request for a target may be sent to o, as far as its name shows, and in
+// words.
+func (j *Judge) Barred(o rules.Origin, target string) (reason rules.Reason, why string) {
 	if j.Self != nil && j.Self.HasHost(o.Host, o.Port) {
 		return rules.ReasonLoop, ownAddress
+	}
+	if fault := pageurl.Fault(target); fault != "" {
+		return rules.ReasonMalformed, fault
 	}
 	if err := j.Destinations.CheckOrigin(o); err != nil {
 		return rules.ReasonDestination, err.Error()
@@ -120,9 +121,9 @@ func (j *Judge) barred(o rules.Origin) (reason rules.Reason, why string) {
 	return "", ""
 }
 
-// decide answers what package judge asks about q, and returns its verdict. It fills in where
+// Decide answers what package judge asks about q, and returns its verdict. It fills in where
 // the rules are from, and what the site states of the use of the page.
-func (j *Judge) decide(ctx context.Context, a *control.Judgement, q *judge.Question, o rules.Origin, policy policyOf) (judge.Verdict, error) {
+func (j *Judge) Decide(ctx context.Context, a *control.Judgement, q *judge.Question, o rules.Origin, policy policyOf) (judge.Verdict, error) {
 	for {
 		v, need := q.Decide()
 		switch need {

@@ -99,7 +99,7 @@ func TestHeed_PagesOfASiteAreJudgedTogether(t *testing.T) {
 	t.Parallel()
 	j := &Judge{Now: time.Now, Delays: true, Sitemaps: true}
 	policy := policyWith(rules.Source{State: rules.Available, Status: 200}, "User-agent: *\nDisallow: /a\nSitemap: http://h.test/map.xml\n")
-	all, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "http://h.test/a", "http://h.test/c"}, policy)
+	all, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "http://h.test/a", "http://h.test/c"}, true, policy)
 	if err != nil || len(all) != 3 {
 		t.Fatal(all, err)
 	}
@@ -109,7 +109,7 @@ func TestHeed_PagesOfASiteAreJudgedTogether(t *testing.T) {
 	if a := all[1]; a.Allowed || a.Line != 2 || a.URL+a.Robots+a.State != "" || a.Delay != nil || a.Sitemaps != nil {
 		t.Errorf("%+v", a)
 	}
-	if _, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "h.test"}, policy); err == nil {
+	if _, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "h.test"}, true, policy); err == nil {
 		t.Error("what is no URL was judged")
 	}
 }

@@ -30,19 +30,6 @@ type LintCmd struct {
 	Files   []string `arg:"" optional:"" name:"file|url" help:"Files, - for stdin, or sites whose robots.txt is fetched."`
 }
 
-// Help describes the output and the exit status.
-func (c *LintCmd) Help() string {
-	return `Prints one line per finding: where it is, what it means to heed and to other robots,
-and what to write instead. Lines that state how content may be used (Content-Signal,
-Content-Usage, License) are included. With --site, URLs of that site are recognised as its own.
-
-Exit status: 0 when no line is lost or misleading, 1 when one is, 2 when a file
-cannot be read.
-
-  heed lint robots.txt
-  heed lint https://example.org/`
-}
-
 // finding is one line of the output.
 type finding struct {
 	File    string `json:"file"`

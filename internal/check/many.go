@@ -10,16 +10,12 @@ import (
 )
 
 // AskAll is Ask for several URLs of one site, in their order. Only the first Judgement has what
-// is the same for all of them: see control.Client.CheckSite.
-func (j *Judge) AskAll(ctx context.Context, userAgent string, addresses []string, policy policyOf) ([]*control.Judgement, error) {
-	return j.askAll(ctx, userAgent, addresses, true, policy)
-}
-
-// askAll is AskAll; without first, no Judgement has the delay and the sitemaps.
-func (j *Judge) askAll(ctx context.Context, userAgent string, addresses []string, first bool, policy policyOf) ([]*control.Judgement, error) {
+// is the same for all of them: see control.Client.Check. Without ofSite, none has the delay and
+// the sitemaps.
+func (j *Judge) AskAll(ctx context.Context, userAgent string, addresses []string, ofSite bool, policy policyOf) ([]*control.Judgement, error) {
 	all := make([]*control.Judgement, len(addresses))
 	for i, address := range addresses {
-		a, err := j.ask(ctx, userAgent, address, first && i == 0, policy)
+		a, err := j.ask(ctx, userAgent, address, ofSite && i == 0, policy)
 		if err != nil {
 			return nil, err
 		}
@@ -53,17 +49,19 @@ type kept struct {
 func (s *Site) Size() int { return s.size }
 
 // Check judges URLs of the site, all of one origin and together no longer than
-// control.MaxSiteURLs, as control.Client.CheckSite does. With first, the first Judgement has
+// control.MaxSiteURLs, as control.Client.Check does. With first, the first Judgement has
 // the delay and the sitemaps.
 func (s *Site) Check(ctx context.Context, agent string, urls []string, first bool) ([]*control.Judgement, error) {
 	m := s.of
 	if m.client != nil {
 		s.size = remoteSize
-		return m.client.CheckSite(ctx, &control.CheckRequest{
-			Agent: agent, URL: urls[0], More: urls[1:], Profile: m.check.Profile, Client: m.check.Client, Delay: first, Sitemaps: first,
-		})
+		q := &control.CheckRequest{Agent: agent, Profile: m.check.Profile, Client: m.check.Client, Delay: first, Sitemaps: first}
+		for _, url := range urls {
+			q.URLs = append(q.URLs, []byte(url))
+		}
+		return m.client.Check(ctx, q)
 	}
-	return m.judge.askAll(ctx, agent, urls, first, s.policy)
+	return m.judge.AskAll(ctx, agent, urls, first, s.policy)
 }
 
 // policy is the policyOf of s.

@@ -157,15 +157,11 @@ func readRobots(a *console.App, path string) (text string, err error) {
 // heedHere returns a client for the heed that serves this user's state
 // directory; nil when none runs or it belongs to another user.
 func heedHere(ctx context.Context, a *console.App) (*control.Client, error) {
-	stateDir, ok := state.Own(a.Stderr)
-	if !ok {
-		return nil, nil
-	}
-	status, err := control.ReadStatus(ctx, stateDir)
-	if errors.Is(err, control.ErrNotRunning) || err == nil && len(status.Listeners) == 0 {
-		return nil, nil
-	}
+	stateDir, err := state.Find(a.Stderr)
 	if err != nil {
+		return nil, nil
+	}
+	if status, err := control.Serving(ctx, stateDir); status == nil {
 		return nil, err
 	}
 	return control.NewClient(stateDir), nil
@@ -183,7 +179,12 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 	}
 	if client != nil {
 		return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-			return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
+			all, err := client.Check(ctx, &control.CheckRequest{Agent: agent, URLs: [][]byte{[]byte(address)}, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
+			if err != nil {
+				return nil, err
+			}
+			all[0].URL = address // octet for octet
+			return all[0], nil
 		}, nil
 	}
 	j := &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}

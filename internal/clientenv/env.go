@@ -31,19 +31,6 @@ type EnvCmd struct {
 	Quiet  bool   `short:"q" help:"Print no remarks on stderr."`
 }
 
-// Help describes the use of the output.
-func (c *EnvCmd) Help() string {
-	return `Prints variables that make programs use the running heed and trust its CA. Do not
-set HTTP_PROXY alone: curl does not read it, and https would bypass heed. The
-address is that of the running heed, else the configured one. With --unset, earlier
-values of the variables are not restored.
-
-  eval "$(heed env)"                                        # sh, bash, zsh
-  heed env --shell fish | source
-  heed env --shell powershell | Out-String | Invoke-Expression
-  eval "$(heed env --unset)"`
-}
-
 // Run prints the variables.
 func (c *EnvCmd) Run(a *console.App) error {
 	language := shells[c.Shell]
@@ -60,10 +47,8 @@ func (c *EnvCmd) Run(a *console.App) error {
 	for _, v := range clientValues(a.Environ, e.addr, e.files) {
 		fmt.Fprintf(a.Stdout, language.set, v.Name, language.quote(v.Value))
 	}
-	for _, r := range e.remarks {
-		if !c.Quiet {
-			fmt.Fprintln(a.Stderr, "heed:", r)
-		}
+	if !c.Quiet {
+		a.Remark(e.remarks...)
 	}
 	return nil
 }
@@ -95,7 +80,7 @@ func (c *EnvCmd) endpoint(a *console.App) (*endpoint, error) {
 		return nil, err
 	}
 	p := &endpoint{addr: nearby(cfg.Listen.First())}
-	running, err := runningHeed(stateDir)
+	running, err := control.Serving(context.Background(), stateDir)
 	switch {
 	case err != nil:
 		return nil, err
@@ -133,16 +118,6 @@ func nearby(listen string) string {
 		return listen
 	}
 	return net.JoinHostPort("127.0.0.1", port)
-}
-
-// runningHeed returns the status of the heed of the state directory; nil when none
-// runs, or only one that `heed run` started, which serves no other clients.
-func runningHeed(stateDir string) (*control.Status, error) {
-	status, err := control.ReadStatus(context.Background(), stateDir)
-	if errors.Is(err, control.ErrNotRunning) || err == nil && len(status.Listeners) == 0 {
-		return nil, nil
-	}
-	return status, err
 }
 
 // settingsOf returns the settings of the running heed, whose CA clients get, unless

@@ -148,27 +148,17 @@ func clientValues(environ []string, proxyAddr string, files ClientFiles) []Varia
 
 // value returns the value that a variable is set to, given its old value.
 func (c content) value(old, proxyAddr string, files ClientFiles) string {
-	switch c &^ over {
-	case ProxyURL:
-		return "http://" + proxyAddr
-	case NoHost:
-		return noSuchHost
-	case one:
-		return "1"
-	case Bundle:
-		return files.Bundle
-	case wgetrc:
-		return files.Wgetrc
-	case javaOpts:
-		return javaOptions(old, proxyAddr, files.TrustStore)
-	case phpScan:
-		return files.phpScanDirs(old)
-	case rProfile:
-		return files.RProfile
-	case rBefore:
-		return old
-	}
-	return ""
+	return map[content]string{
+		ProxyURL: "http://" + proxyAddr,
+		NoHost:   noSuchHost,
+		one:      "1",
+		Bundle:   files.Bundle,
+		wgetrc:   files.Wgetrc,
+		javaOpts: javaOptions(old, proxyAddr, files.TrustStore),
+		phpScan:  files.phpScanDirs(old),
+		rProfile: files.RProfile,
+		rBefore:  old,
+	}[c&^over]
 }
 
 // has reports whether path is a file for clients that heed made, now or earlier.

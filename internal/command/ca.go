@@ -58,15 +58,6 @@ type CAPathCmd struct {
 	config.FileFlags
 }
 
-// Help describes the use of the path.
-func (c *CAPathCmd) Help() string {
-	return `Creates the CA if there is none. The file holds only the certificate, in PEM form:
-clients, browsers and phones must trust it. The key is stored beside it; do not
-copy it.
-
-  cp "$(heed ca path)" /usr/local/share/ca-certificates/heed.crt`
-}
-
 // Run prints the path.
 func (c *CAPathCmd) Run(a *console.App) error {
 	return printCA(a, &c.FileFlags, func(authority *ca.Authority) ([]byte, error) {
@@ -79,14 +70,6 @@ type CAPrintCmd struct {
 	config.FileFlags
 }
 
-// Help describes the output.
-func (c *CAPrintCmd) Help() string {
-	return `Prints the certificate in PEM form. During a renewal it prints the old and the new
-one. A running heed serves the same file at http://127.0.0.1:3128/ca.pem.
-
-  heed ca print | ssh HOST 'cat > heed-ca.pem'`
-}
-
 // Run prints the certificate.
 func (c *CAPrintCmd) Run(a *console.App) error {
 	return printCA(a, &c.FileFlags, func(authority *ca.Authority) ([]byte, error) { return authority.CertPEM(), nil })
@@ -95,14 +78,6 @@ func (c *CAPrintCmd) Run(a *console.App) error {
 // CABundleCmd is `heed ca bundle`.
 type CABundleCmd struct {
 	config.FileFlags
-}
-
-// Help describes the use of the bundle.
-func (c *CABundleCmd) Help() string {
-	return `For clients whose setting replaces the trusted root certificates instead of adding
-to them. A running heed serves the same file at http://127.0.0.1:3128/bundle.pem.
-
-  heed ca bundle > bundle.pem && curl --cacert bundle.pem ...`
 }
 
 // Run prints the bundle.
@@ -114,18 +89,6 @@ func (c *CABundleCmd) Run(a *console.App) error {
 type CARenewCmd struct {
 	config.FileFlags
 	Now bool `help:"Sign with the new CA from the next start on."`
-}
-
-// Help describes the two steps.
-func (c *CARenewCmd) Help() string {
-	return `The first call creates a new CA beside the old one. From then on ca print, ca bundle
-and heed run contain both, and the old one still signs. Install the new one in all
-clients, then call it with --now: every heed started afterwards signs with the new
-CA. The old certificate stays in the bundle until it expires. An expired CA is
-replaced immediately.
-
-  heed ca renew && heed ca install    # and some days later:
-  heed ca renew --now`
 }
 
 // Run creates the new CA, or with --now makes it the one that signs.
@@ -164,34 +127,11 @@ type storeFlags struct {
 // CAInstallCmd is `heed ca install`.
 type CAInstallCmd struct{ storeFlags }
 
-// Help describes the trust stores.
-func (c *CAInstallCmd) Help() string {
-	return `Adds the certificate to the system's trust store, to the NSS databases of this
-user's browsers and to Java's trust stores, and names each. Do not use sudo: root
-has a separate state directory and CA. Commands for stores that this user may not
-change are printed. heed run and heed env work without installation.
-
-Exit status: 0 when at least one store has the CA (or would have it) and none
-failed, else 1.
-
-  heed ca install --dry-run && heed ca install`
-}
-
 // Run installs the CA.
 func (c *CAInstallCmd) Run(a *console.App) error { return c.change(a, ca.Install) }
 
 // CAUninstallCmd is `heed ca uninstall`.
 type CAUninstallCmd struct{ storeFlags }
-
-// Help describes what is not removed.
-func (c *CAUninstallCmd) Help() string {
-	return `Removes the certificate, and those of earlier renewals, from the stores that heed ca
-install uses. The CA itself stays in the state directory.
-
-Exit status: 0 when at least one store could be read and none failed, else 1.
-
-  heed ca uninstall`
-}
 
 // Run uninstalls the CA.
 func (c *CAUninstallCmd) Run(a *console.App) error { return c.change(a, ca.Uninstall) }

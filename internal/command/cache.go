@@ -87,16 +87,6 @@ type CacheListCmd struct {
 	cacheFlags
 }
 
-// Help describes the columns.
-func (CacheListCmd) Help() string {
-	return `Prints one line per robots.txt in memory: its state, age, next refresh, size, site
-and cause. The states are: available; stale (an old copy is used); unavailable (the
-site has none, everything is allowed); unreachable (everything is refused). Files
-that are only on disk are not listed; heed cache show shows them.
-
-  heed cache list --json | jq -r 'select(.state == "unreachable") | .origin'`
-}
-
 // Run prints the list, in the order of the origins' names.
 func (c *CacheListCmd) Run(a *console.App) error {
 	var lines []*control.CacheEntry
@@ -175,15 +165,6 @@ type CachePurgeCmd struct {
 	Host string `arg:"" help:"A host, such as example.org, or an origin, such as http://example.org:8080."`
 }
 
-// Help describes what is deleted.
-func (CachePurgeCmd) Help() string {
-	return `Deletes the stored robots.txt of a host from memory, from the disk and from the
-other heeds of the fleet. The next request fetches it again. If that fails, no old
-copy is left and requests are refused.
-
-  heed cache purge example.org`
-}
-
 // Run deletes the entries and prints their origins.
 func (c *CachePurgeCmd) Run(a *console.App) error {
 	var origins []string
@@ -211,17 +192,6 @@ type CacheShowCmd struct {
 	cacheFlags
 	Text bool   `help:"Print only the text, byte for byte (with escapes on a terminal)."`
 	Host string `arg:"" help:"A host, such as example.org, or an origin, such as http://example.org:8080."`
-}
-
-// Help describes the output and the exit status.
-func (CacheShowCmd) Help() string {
-	return `Shows what heed stores for a host in memory, on disk or in the fleet's store;
-nothing is fetched. Lines are numbered as in decisions. Control characters are
-printed as escapes, and long files are shortened; --text prints the complete file,
-unchanged. Exits with 1 when nothing is stored.
-
-  heed cache show example.org
-  heed cache show --text example.org > robots.txt`
 }
 
 // Run prints the stored entries of the host.

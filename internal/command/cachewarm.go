@@ -22,18 +22,6 @@ type CacheWarmCmd struct {
 	File  string `arg:"" help:"A file with one host or URL per line; - for stdin."`
 }
 
-// Help describes the file and the exit status.
-func (CacheWarmCmd) Help() string {
-	return `Fetches the robots.txt of each site that is not stored or no longer fresh. A line of
-the file is a host (with https), an origin or a URL; empty lines and lines that
-begin with # are skipped. Prints one line per site, in the order of the file.
-
-Exit status: 0 when all sites answered, 1 when a site is unreachable, 2 when a line
-is invalid.
-
-  cut -d, -f1 sites.csv | heed cache warm -`
-}
-
 // maxWarm bounds the list of sites, in bytes.
 const maxWarm = 64 << 20
 
@@ -55,7 +43,7 @@ func (c *CacheWarmCmd) Run(a *console.App) error {
 func (c *CacheWarmCmd) warm(k control.CacheAPI, w *warming, sites []string) error {
 	// On a terminal the lines of the results show the progress.
 	if console.IsTerminal(w.app.Stderr) && (c.Quiet || !console.IsTerminal(w.app.Stdout)) {
-		end := w.app.Live(w.words)
+		_, end := w.app.Live(w.words)
 		defer func() {
 			end()
 			fmt.Fprintf(w.app.Stderr, "heed: %s\n", w.words())

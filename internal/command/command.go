@@ -5,6 +5,7 @@
 package command
 
 import (
+	_ "embed" // help.txt
 	"errors"
 	"fmt"
 	"os"
@@ -62,6 +63,21 @@ const description = `heed is a forward HTTP proxy that makes any client obey rob
   heed run -- CMD ARGS...  or do both for one command
   heed help                list the topics of the manual`
 
+// helpText is what --help prints at the end, by command.
+//
+//go:embed help.txt
+var helpText string
+
+// addDetails gives node and the commands below it their parts of helpText.
+func addDetails(node *kong.Node) {
+	_, part, _ := strings.Cut(helpText, "\n## "+node.Path()+"\n")
+	part, _, _ = strings.Cut(part, "\n## ")
+	node.Detail = strings.TrimRight(part, "\n")
+	for _, child := range node.Children {
+		addDetails(child)
+	}
+}
+
 // Main runs the verb that args name and returns the exit status. defaults is
 // the built-in proxy.toml.
 func Main(args []string, defaults []byte) int {
@@ -109,6 +125,7 @@ func dispatch(a *console.App, args []string) int {
 	if err != nil {
 		return a.Fail(err)
 	}
+	addDetails(parser.Model.Node)
 	if err := knownVerb(parser.Model, args); err != nil {
 		return a.Fail(err)
 	}

@@ -35,18 +35,6 @@ type ConfigCheckCmd struct {
 	Try   bool `help:"Also connect to the fleet's store, and use each right that heed needs."`
 }
 
-// Help describes the check.
-func (c *ConfigCheckCmd) Help() string {
-	return `Reports everything that would prevent heed from starting with these settings, all
-at a time: unknown keys, wrong values, contradictions, and missing or invalid files.
-Remarks are about what cannot be meant: entries that never match since an earlier
-one does, settings without effect, directories that do not exist. It starts and
-changes nothing, and connects nowhere without --try. Exits with 0 when the settings
-are valid, also with remarks, else with 2.
-
-  heed config check --config /etc/heed/proxy.toml`
-}
-
 // Run checks the settings and the files they name.
 func (c *ConfigCheckCmd) Run(a *console.App) error {
 	cfg, err := c.load(&c.FileFlags, a)
@@ -69,9 +57,7 @@ func (c *ConfigCheckCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	for _, notice := range cfg.Notices(a.Now()) {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
-	}
+	a.Remark(cfg.Notices(a.Now())...)
 	if !c.Quiet {
 		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.Source())
 	}
@@ -154,20 +140,6 @@ type ConfigShowCmd struct {
 	URL string `arg:"" optional:"" name:"url" help:"With --for: the URL that is requested."`
 }
 
-// Help describes the output.
-func (c *ConfigShowCmd) Help() string {
-	return `Prints every setting with the value that a heed started here would use, in the form
-of proxy.toml, without passwords. Flags override the environment (HEED_LISTEN,
-HEED_CLIENTS, HEED_CONFIG), and the environment overrides the file.
-
-With --for it prints what applies to one client and one URL, where that comes from,
-and the verdict, by the stored robots.txt while it is fresh, else by a fetched one.
-
-  heed config show
-  heed config show --changed
-  heed config show --for newsbot https://example.org/page`
-}
-
 // Run prints the settings.
 func (c *ConfigShowCmd) Run(a *console.App) error {
 	cfg, err := c.load(&c.FileFlags, a)
@@ -209,15 +181,6 @@ func (c *ConfigShowCmd) Run(a *console.App) error {
 // ConfigPinnedCmd is `heed config pinned`.
 type ConfigPinnedCmd struct{}
 
-// Help describes the use of the list.
-func (ConfigPinnedCmd) Help() string {
-	return `Prints the hosts whose programs accept only the certificates they were built with,
-with the source of each. With pinned = "host-only" under [https], heed tunnels them
-and judges them by their host.
-
-  heed config pinned`
-}
-
 // Run prints the list.
 func (ConfigPinnedCmd) Run(a *console.App) error {
 	_, err := io.WriteString(a.Stdout, config.PinnedText)
@@ -227,24 +190,6 @@ func (ConfigPinnedCmd) Run(a *console.App) error {
 // ReloadCmd is `heed reload`: makes the running heed read its settings again.
 type ReloadCmd struct {
 	Quiet bool `short:"q" help:"Print nothing when the settings are in force."`
-}
-
-// Help is what `heed reload --help` prints at the end.
-func (ReloadCmd) Help() string {
-	return `Either all settings take effect, or heed reports the errors and keeps the old ones.
-Requests under way end under the
-settings they began with. SIGHUP does the same and logs the result. Settings that
-need a restart are named.
-
-The files that settings name are read again even when the settings are unchanged:
-users, CA files, client certificates, robots files and file: references of upstream
-proxies. Cached failures to reach a site are dropped, so that the next request asks
-the site.
-
-Exit status: 0 when the settings are in force, 1 when they are not or heed is not
-running.
-
-  heed config check && heed reload`
 }
 
 // reloadTimeout bounds a reload, which reads files and does not check passwords.
@@ -270,9 +215,7 @@ func (c *ReloadCmd) Run(a *console.App) error {
 		a.Complain(err)
 		return console.Exit(console.ExitNo)
 	}
-	for _, notice := range done.Notices {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
-	}
+	a.Remark(done.Notices...)
 	what := "in force"
 	if done.Same {
 		what = "in force, unchanged"

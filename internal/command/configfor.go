@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 	"heed/internal/pageurl"
 	"heed/internal/passport"
 	"heed/internal/route"
-	"heed/proxy/refusal"
 	"heed/rules"
 )
 
@@ -277,35 +277,22 @@ func (s *shownFor) verdict(a *console.App) error {
 	if unnamed { // as a client with a name that no group is for
 		q.Names = s.Identity("*", rules.Identify)
 	}
-	self := check.Listens(s.cfg)
-	to, err := s.cfg.Destinations()
+	j := check.Judge{Self: check.Listens(s.cfg)}
+	var err error
+	if j.Destinations, err = s.cfg.Destinations(); err != nil {
+		return err
+	}
+	q.Barred, _ = j.Barred(s.origin, s.target)
+	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: j.Self, Stored: route.FindStored(s.cfg)}, control.RouteSpec{})
 	if err != nil {
 		return err
 	}
-	switch {
-	case self.HasHost(s.origin.Host, s.origin.Port):
-		q.Barred = rules.ReasonLoop
-	case to.CheckOrigin(s.origin) != nil:
-		q.Barred = rules.ReasonDestination
-	case pageurl.Fault(s.target) != "":
-		q.Barred = rules.ReasonMalformed
-	}
-	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: self, Stored: route.FindStored(s.cfg)}, control.RouteSpec{})
+	j.Held = way.Policies.Held
+	v, err := j.Decide(context.Background(), &control.Judgement{}, &q, s.origin, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
+		return way.Policies.Policy(ctx, o, userAgent), "", ""
+	})
 	if err != nil {
 		return err
-	}
-	policy := func() *rules.Policy { return way.Policies.Policy(context.Background(), s.origin, q.Names.Shown) }
-	v, need := q.Decide()
-	for ; need != judge.NeedsNothing; v, need = q.Decide() {
-		switch need {
-		case judge.NeedsPolicy:
-			if q.Policy = s.Site.Robots; q.Policy == nil {
-				q.Policy = policy()
-			}
-			q.Unreached = refusal.Unreached(q.Policy)
-		case judge.NeedsSelf:
-			q.Self = judge.Knows(self.IsName(s.origin, to, func() error { return policy().Source().Err }))
-		}
 	}
 	s.row("verdict", "%s", verdictText(v, unnamed))
 	if len(s.Purposes) > 0 && v.Verdict == rules.Allow && v.Policy != nil {
@@ -337,10 +324,8 @@ func verdictText(v judge.Verdict, unnamed bool) string {
 }
 
 func (s *shownFor) fits(h *config.HostConfig) bool {
-	for _, text := range h.Match {
-		if p, err := acl.ParseHostPattern(text); err == nil && p.Matches(s.origin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Match, func(text string) bool {
+		p, err := acl.ParseHostPattern(text)
+		return err == nil && p.Matches(s.origin)
+	})
 }

@@ -26,18 +26,6 @@ type AllowCmd struct {
 	Pattern string `arg:"" optional:"" help:"What may be fetched: https://example.org/api/, *.example.org/api/; the path may contain * and a final $."`
 }
 
-// Help describes the effect of an exception.
-func (AllowCmd) Help() string {
-	return `Adds an exception to the settings of the running heed. The exception ends after
-the time of --for, also when heed restarts meanwhile. Requests that it allows are
-recorded as override, with the reason. It does not apply to hosts with
-never_allow. Without arguments, the exceptions granted this way are listed.
-
-  heed allow https://example.org/api/ --client newsbot --reason 'mail of 3 May' --for 14d
-  heed allow
-  heed allow --end 1`
-}
-
 // Run grants, lists or ends exceptions of the running heed.
 func (c *AllowCmd) Run(a *console.App) error {
 	switch {
@@ -74,21 +62,6 @@ type RefuseCmd struct {
 	JSON   bool   `name:"json" help:"Print JSON."`
 
 	Pattern string `arg:"" optional:"" help:"What is refused: example.org, *.example.org, https://example.org/api/; the path may contain * and a final $."`
-}
-
-// Help describes the effect of a block.
-func (RefuseCmd) Help() string {
-	return `Makes the running heed refuse a host, a part of a host, or all requests of one
-client, from the next request on. Blocks also apply in observe mode and after a
-restart. heed itself no longer contacts a blocked host. Requests and tunnels under
-way continue, exempt clients are not affected, and /robots.txt stays allowed. Each
-refusal is recorded as override, with the reason. Without arguments, the blocks are
-listed.
-
-  heed refuse shop.example --reason 'mail of their admin, 3 May'
-  heed refuse --client newsbot --reason 'it loops' --for 2h
-  heed refuse
-  heed refuse --end 1`
 }
 
 // Run blocks, lists or lifts blocks at the running heed.
@@ -136,18 +109,6 @@ type ModeCmd struct {
 	JSON   bool   `name:"json" help:"Print JSON."`
 
 	Mode string `arg:"" optional:"" enum:",observe,enforce" default:"" help:"observe (for a limited time) or enforce; without it the observations are listed."`
-}
-
-// Help describes the effect of observe mode.
-func (ModeCmd) Help() string {
-	return `In observe mode the running heed judges and records requests but refuses nothing.
-It ends after the time of --for, also when heed restarts meanwhile. heed status
-shows it, and each record names it. Without arguments, active observations are
-listed.
-
-  heed mode observe --for 2h --reason 'shop is down, ticket 4711' --client shop
-  heed mode
-  heed mode enforce`
 }
 
 // Run begins, lists or ends the observe mode of the running heed.
@@ -214,16 +175,22 @@ func missing(command string, flags ...error) error {
 	return nil
 }
 
-// runningHeed returns a client for the heed of the state directory. hint ends the error when
-// none runs.
-func runningHeed(a *console.App, hint string) (*control.Client, error) {
-	dir, err := state.Find(a.Stderr)
-	if err != nil {
-		return nil, err
+// findRunning returns the state directory and the status of its heed. say takes which
+// directory is used, unless it is the user's own. hint ends the error when none runs.
+func findRunning(say io.Writer, hint string) (dir string, s *control.Status, err error) {
+	if dir, err = state.Find(say); err != nil {
+		return "", nil, err
 	}
-	if _, err := control.ReadStatus(context.Background(), dir); errors.Is(err, control.ErrNotRunning) {
-		return nil, fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s%s", dir, hint, state.ServiceAdvice(dir))
-	} else if err != nil {
+	if s, err = control.ReadStatus(context.Background(), dir); errors.Is(err, control.ErrNotRunning) {
+		err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s%s", dir, hint, state.ServiceAdvice(dir))
+	}
+	return dir, s, err
+}
+
+// runningHeed returns a client for the heed of the state directory. hint is as in findRunning.
+func runningHeed(a *console.App, hint string) (*control.Client, error) {
+	dir, _, err := findRunning(a.Stderr, hint)
+	if err != nil {
 		return nil, err
 	}
 	return control.NewClient(dir), nil

@@ -20,17 +20,6 @@ type HelpCmd struct {
 	Topic []string `arg:"" optional:"" help:"A topic of the manual, or a command; without it the topics are listed."`
 }
 
-// Help is what `heed help --help` prints at the end.
-func (HelpCmd) Help() string {
-	return `Lists the topics of the manual, or prints one. The name of a command prints the help
-of that command, unless a topic has that name. On a terminal the text is shown with $PAGER, or with less -FRX when
-PAGER is not set.
-
-  heed help
-  heed help pacing
-  heed help audit report | grep host`
-}
-
 // Run prints the topic or the help of a command.
 func (c *HelpCmd) Run(a *console.App, k *kong.Context) error {
 	if len(c.Topic) == 0 {

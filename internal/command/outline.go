@@ -36,6 +36,7 @@ func Outline() (*Verb, error) {
 	if err != nil {
 		return nil, err
 	}
+	addDetails(parser.Model.Node)
 	top := outlineOf(parser.Model.Node, nil)
 	top.Detail = parser.Model.Help
 	return top, nil

@@ -51,6 +51,31 @@ func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
 	}
 }
 
+// Each part of help.txt is that of a command, and each command without others below it has one.
+func TestOutline_HelpIsThatOfItsCommands(t *testing.T) {
+	t.Parallel()
+	top, err := Outline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := 0
+	var count func(v *Verb)
+	count = func(v *Verb) {
+		if v.Detail != "" && len(v.Path) > 0 {
+			parts++
+		} else if len(v.Verbs) == 0 {
+			t.Errorf("heed %s has no part in help.txt", strings.Join(v.Path, " "))
+		}
+		for _, below := range v.Verbs {
+			count(below)
+		}
+	}
+	count(top)
+	if written := strings.Count(helpText, "\n## "); parts != written {
+		t.Errorf("%d commands have a part of help.txt, which has %d", parts, written)
+	}
+}
+
 func TestFlagOf(t *testing.T) {
 	t.Parallel()
 	var g struct {

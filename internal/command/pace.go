@@ -28,19 +28,6 @@ type PaceListCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object per line."`
 }
 
-// Help describes the columns.
-func (PaceListCmd) Help() string {
-	return `Prints one row per group of a robots.txt with a delay: the delay, the number of
-waiting requests, and when the next may start. Sites that sent Retry-After or that
-fail are listed as paused, and with pacing.min_delay_per = "address" each address whose
-names keep a delay together. Requests to sites that are not listed do not wait. Below,
-the first requests that wait at each site: the client, the request without its
-query, since when it waits, and when it is expected to start.
-
-  heed pace list
-  heed pace release example.org`
-}
-
 // Run asks the running heed.
 func (c *PaceListCmd) Run(a *console.App) error {
 	client, err := runningHeed(a, "")
@@ -52,12 +39,7 @@ func (c *PaceListCmd) Run(a *console.App) error {
 		return err
 	}
 	if c.JSON {
-		for i := range list {
-			if err := console.NewJSON(a.Stdout).Encode(&list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return console.PrintJSON(a.Stdout, list)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(a.Stderr, "no requests wait and no site is paused")
@@ -133,16 +115,6 @@ func shown(d time.Duration) string {
 type PaceReleaseCmd struct {
 	Host string `arg:"" help:"A host, host:port, or origin: example.org, https://example.org."`
 	JSON bool   `name:"json" help:"Print the origins as a JSON list."`
-}
-
-// Help describes what is not changed.
-func (PaceReleaseCmd) Help() string {
-	return `For a site whose Retry-After was a mistake, or that works again. The delays of its
-robots.txt stay in force.
-
-Exit status: 0 when a pause was ended, 1 when the host was not paused.
-
-  heed pace release example.org`
 }
 
 // Run asks the running heed.

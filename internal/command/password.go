@@ -18,17 +18,6 @@ type ConfigPasswordCmd struct {
 	Name string `arg:"" help:"The name of the user."`
 }
 
-// Help describes what to do with the line.
-func (ConfigPasswordCmd) Help() string {
-	return `Prints NAME and the bcrypt hash of a password as a line for the file that users
-under [access] or [admin] names. On a terminal it asks for the password twice and
-does not show it, otherwise it reads one line of the standard input. The file must
-be readable by heed's user and not by everyone, and has one line for each user.
-
-  (umask 077; heed config password acme >> users)
-  heed reload`
-}
-
 // Run reads the password and prints the line.
 func (c *ConfigPasswordCmd) Run(a *console.App) error {
 	password, err := typedPassword(a, c.Name)

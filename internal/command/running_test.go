@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"heed/internal/console"
@@ -22,7 +23,7 @@ func TestCheckAsksTheHeedThatRuns(t *testing.T) {
 		fmt.Fprint(w, someRules)
 	}))
 	defer site.Close()
-	testkit.Serve(t, "")
+	h := testkit.Serve(t, "")
 
 	for range 2 { // the second answer comes from what the heed has kept
 		s := heed(t, "", "check", "--agent", "x", site.URL+"/private", site.URL+"/robots.txt")
@@ -48,6 +49,8 @@ $`)
 	if s := heed(t, "", "check", "--agent", "x", "site.test"); s.status != console.ExitUsage || !strings.Contains(s.errors, `"site.test" is not the URL of a site`) {
 		t.Errorf("no URL: %+v", s)
 	}
+	h.Signal(syscall.SIGTERM) // it writes what it has
+	h.Exit()
 	for _, c := range []struct {
 		flag, source string
 		asked        int32

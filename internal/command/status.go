@@ -2,8 +2,6 @@ package command
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,7 +13,6 @@ import (
 	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/fleet"
-	"heed/internal/state"
 	"heed/proxy/limit"
 )
 
@@ -26,35 +23,14 @@ type StatusCmd struct {
 	JSON  bool `name:"json" help:"Print the status as JSON."`
 }
 
-// Help is what `heed status --help` prints at the end.
-func (StatusCmd) Help() string {
-	return `Exit status: 0 when heed is running and healthy. 1 when it is not running or is
-stopping, when its log or its record cannot be written, when its CA expires within
-30 days, when a key of signed requests ends within 7 days, when the fleet's store is
-unreachable, when policies cannot be saved, when the upstream proxy cannot be reached
-or refuses heed's credentials, or when more than half of the sites requested in the
-last ten minutes failed, of five at least. A single site that fails is listed and does
-not change the status. With --ready, only what makes heed refuse every request, or
-every one that a delay concerns, or not run, sets the exit status.
-
-  heed status --quiet || echo "heed needs attention"`
-}
-
 // Run prints the status of the running heed.
 func (c *StatusCmd) Run(a *console.App) error {
 	say := a.Stderr
 	if c.Quiet {
 		say = io.Discard
 	}
-	dir, err := state.Find(say)
+	_, s, err := findRunning(say, "")
 	if err != nil {
-		return c.printNone(a, err)
-	}
-	s, err := control.ReadStatus(context.Background(), dir)
-	if err != nil {
-		if errors.Is(err, control.ErrNotRunning) {
-			err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s", dir, state.ServiceAdvice(dir))
-		}
 		return c.printNone(a, err)
 	}
 	unwell := append(s.NotReady(), s.Unwell()...)

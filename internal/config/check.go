@@ -28,9 +28,7 @@ func (c *Config) check(d *decoder) {
 	d.note("contact", CheckContact(c.Contact))
 	d.note("name", CheckName(c.Name))
 	d.oneOf("https.mode", c.HTTPS.Mode, acl.HTTPSNames...)
-	if c.HTTPS.Pinned != "" {
-		d.oneOf("https.pinned", c.HTTPS.Pinned, acl.HTTPSNames[1:]...)
-	}
+	d.oneOfOrNone("https.pinned", c.HTTPS.Pinned, acl.HTTPSNames[1:]...)
 	d.pair("https.ca_cert", c.HTTPS.CACert, "https.ca_key", c.HTTPS.CAKey)
 	if c.Cache.MaxBytes < minCacheSize {
 		d.problem("cache.max_bytes", "cache.max_bytes = %q is too small for one large robots.txt; write %q or more", c.Cache.MaxBytes, ByteSize(minCacheSize))
@@ -58,9 +56,7 @@ func (c *Config) check(d *decoder) {
 	c.checkClients(d)
 	c.checkHosts(d)
 	c.Audit.check(d)
-	if c.Signals.Page != "" { // else the settings are of a record from before there was one
-		d.oneOf("signals.page", c.Signals.Page, PageClients, PageAll, PageOff)
-	}
+	d.oneOfOrNone("signals.page", c.Signals.Page, PageClients, PageAll, PageOff) // empty: the settings are of a record from before there was one
 	c.checkSign(d, "robots.sign", &c.Robots.Sign)
 	c.Admin.check(d, c.File)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
@@ -89,6 +85,13 @@ func (d *decoder) oneOf(path, value string, valid ...string) {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	d.problem(path, "%s = %q is not known; %s", path, value, hint)
+}
+
+// oneOfOrNone is oneOf for a value that may be empty.
+func (d *decoder) oneOfOrNone(path, value string, valid ...string) {
+	if value != "" {
+		d.oneOf(path, value, valid...)
+	}
 }
 
 // pair reports a certificate without its key, or a key without its certificate.

@@ -52,15 +52,9 @@ func (c *Config) checkClients(d *decoder) {
 		names[cl.Name] = true
 		d.networks("client.from", cl.From)
 		d.note("client.listener", c.checkListener(cl))
-		if cl.Mode != "" {
-			d.oneOf("client.mode", cl.Mode, "enforce", "observe", "exempt")
-		}
-		if cl.NoUserAgent != "" {
-			d.oneOf("client.no_user_agent", cl.NoUserAgent, "star", "refuse")
-		}
-		if cl.Parts != "" {
-			d.oneOf("client.parts", cl.Parts, "allow")
-		}
+		d.oneOfOrNone("client.mode", cl.Mode, "enforce", "observe", "exempt")
+		d.oneOfOrNone("client.no_user_agent", cl.NoUserAgent, "star", "refuse")
+		d.oneOfOrNone("client.parts", cl.Parts, "allow")
 		if cl.MaxWait != nil && *cl.MaxWait > maxWait {
 			d.problem("client.max_wait", "client.max_wait = %q is too long; write %q or less", shortDuration(*cl.MaxWait), shortDuration(maxWait))
 		}

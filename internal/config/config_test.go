@@ -95,7 +95,7 @@ func TestHeed_ProxyTomlHasEverySettingWithARemark(t *testing.T) {
 	lines := keyLines([]byte(text))
 	all := strings.Split(text, "\n")
 	for _, key := range keyNames(reflect.TypeFor[Config](), "") {
-		if table, leaf, _ := cutLast(key); isArray(key) || isArray(table) { // there is none by itself
+		if table, leaf := cutLast(key); isArray(key) || isArray(table) { // there is none by itself
 			if array := cmp.Or(table, key); !strings.Contains(text, "\n# [["+array+"]]\n") || table != "" && !strings.Contains(text, "\n# "+leaf+" = ") {
 				t.Errorf("%s does not stand in the example", key)
 			}
@@ -106,7 +106,7 @@ func TestHeed_ProxyTomlHasEverySettingWithARemark(t *testing.T) {
 			t.Errorf("%s is missing", key)
 			continue
 		}
-		_, leaf, _ := cutLast(key)
+		_, leaf := cutLast(key)
 		above := all[line-2]
 		isTable := strings.HasPrefix(all[line-1], "[")
 		if !isTable && !strings.HasPrefix(above, "#") && leaf != "ca_key" { // ca_key shares the remark of ca_cert

@@ -80,7 +80,7 @@ func lineOf(lines map[string]int, scope, path string) int {
 	if line, ok := lines[scope+path]; ok {
 		return line
 	}
-	if table, _, _ := cutLast(path); scope != "" {
+	if table, _ := cutLast(path); scope != "" {
 		if line, ok := lines[scope+table]; ok {
 			return line
 		}
@@ -123,7 +123,7 @@ func (c *Config) checkFiles(d *decoder) {
 			d.note("host.ca_file", err)
 		}
 		if h.ClientCert != "" && h.ClientKey != "" {
-			_, err := readClientCert(h.ClientCert, h.ClientKey)
+			_, err := readKeyPair("client_cert", h.ClientCert, "client_key", h.ClientKey)
 			d.note("host.client_cert", err)
 		}
 		_, err := h.robots(c.RulesProfile())

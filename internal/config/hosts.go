@@ -30,9 +30,7 @@ func (c *Config) checkHosts(d *decoder) {
 		}
 		c.checkTerms(d, &h.HostRules)
 		c.checkHostUpstream(d, &h.HostUpstream, h.Reason)
-		if h.HTTPS != "" {
-			d.oneOf("host.https", h.HTTPS, acl.HTTPSNames...)
-		}
+		d.oneOfOrNone("host.https", h.HTTPS, acl.HTTPSNames...)
 		mode := cmp.Or(h.HTTPS, c.HTTPS.Mode)
 		if len(h.Ports) > 0 && !d.isWrong("host.https") && (mode == "intercept" || mode == "refuse") {
 			d.problem("host.ports", "host.ports applies to tunnels, but https = %q allows none; remove ports", mode)
@@ -148,9 +146,7 @@ func (t *HostRules) agreed() bool { return len(t.Allow)+len(t.Refuse) > 0 || t.L
 
 // checkTerms reports the problems of one [[host]]'s terms to d.
 func (c *Config) checkTerms(d *decoder, t *HostRules) {
-	if t.Mode != "" {
-		d.oneOf("host.mode", t.Mode, "enforce", "observe")
-	}
+	d.oneOfOrNone("host.mode", t.Mode, "enforce", "observe")
 	for key, patterns := range map[string][]string{"host.allow": t.Allow, "host.refuse": t.Refuse} {
 		if _, err := acl.NewException(acl.Exception{Patterns: patterns}); err != nil {
 			d.note(key, err)

@@ -114,9 +114,7 @@ func (c *PacingConfig) check(d *decoder) {
 	d.oneOf("pacing.visit_time", c.VisitTime, "observe", "obey")
 	d.oneOf("pacing.retry_after", c.RetryAfter, "obey", "observe")
 	d.oneOf("pacing.observed", c.Observed, "record", "wait")
-	if c.MinDelayPer != "" { // else the settings are of a record from before there was one
-		d.oneOf("pacing.min_delay_per", c.MinDelayPer, "site", "address")
-	}
+	d.oneOfOrNone("pacing.min_delay_per", c.MinDelayPer, "site", "address") // empty: the settings are of a record from before there was one
 	if c.ByAddress = c.MinDelayPer == "address"; c.ByAddress && c.MinDelay == 0 && !d.isWrong("pacing.min_delay") {
 		d.problem("pacing.min_delay_per", `pacing.min_delay_per = "address" has no effect without pacing.min_delay; set that, such as min_delay = "1s"`)
 	}

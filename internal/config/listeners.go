@@ -44,9 +44,7 @@ func (c *Config) checkListeners(d *decoder) {
 		}
 		seen[l.Address] = true
 		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy)
-		if l.Other != "" {
-			d.oneOf("listener.other", l.Other, OtherRefuse, OtherTunnel)
-		}
+		d.oneOfOrNone("listener.other", l.Other, OtherRefuse, OtherTunnel)
 	}
 }
 

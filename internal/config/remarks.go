@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -135,31 +136,27 @@ func overlapsAny(p netip.Prefix, networks []string) bool {
 	})
 }
 
-// hostKeys are the keys of [[host]] of which the first matching entry that sets one counts,
-// each with a function that reports whether an entry sets it.
-var hostKeys = []struct {
-	name string
-	set  func(*HostConfig) bool
-}{
-	{"https", func(h *HostConfig) bool { return h.HTTPS != "" }},
-	{"ports", func(h *HostConfig) bool { return len(h.Ports) > 0 }},
-	{"mode", func(h *HostConfig) bool { return h.Mode != "" }},
-	{"crawl", func(h *HostConfig) bool { return h.Crawl != nil && !*h.Crawl }},
-	{"robots_file", func(h *HostConfig) bool { return h.RobotsFile != "" }},
-	{"upstream", func(h *HostConfig) bool { return h.Upstream != "" }},
-	{"upstream_tls", func(h *HostConfig) bool { return h.UpstreamTLS != "" }},
-	{"old_tls", func(h *HostConfig) bool { return h.OldTLS }},
-	{"ca_file", func(h *HostConfig) bool { return h.CAFile != "" }},
-	{"client_cert", func(h *HostConfig) bool { return h.ClientCert != "" }},
-	{"via", func(h *HostConfig) bool { return h.Via != nil }},
-	{"sign_form", func(h *HostConfig) bool { return h.SignForm != "" }},
-	{"sign_http", func(h *HostConfig) bool { return h.SignHTTP }},
+// sharedKeys are the keys of [[host]] of which not the first matching entry alone counts, and
+// those that go with another key.
+var sharedKeys = []string{"match", "allow", "refuse", "clients", "licence", "reason", "expires", "never_allow", "client_key"}
+
+// singleKeys returns the keys of [[host]] that h sets and of which the first matching entry that
+// sets one counts. fields are those of a HostConfig.
+func (h *HostConfig) singleKeys(fields []reflect.StructField) (set []string) {
+	for _, f := range fields {
+		key, v := f.Tag.Get("toml"), reflect.ValueOf(h).Elem().FieldByIndex(f.Index)
+		missing := v.IsZero() || isUnset(v) || key == "crawl" && !h.service()
+		if !missing && !slices.Contains(sharedKeys, key) {
+			set = append(set, key)
+		}
+	}
+	return set
 }
 
 // remarkHosts returns the remarks on [[host]]: entries without settings, and settings that never
 // apply.
 func remarkHosts(c *Config) (all []Finding) {
-	never, first := firsts{}, map[string]firsts{}
+	never, first, fields := firsts{}, map[string]firsts{}, keyed(reflect.TypeFor[HostConfig]())
 	for i := range c.Hosts {
 		if c.Hosts[i].NeverAllow {
 			never.add(c, i)
@@ -168,22 +165,19 @@ func remarkHosts(c *Config) (all []Finding) {
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		sets := len(h.Allow)+len(h.Refuse) > 0 || h.Licence != "" || h.NeverAllow
-		for _, key := range hostKeys {
-			if !key.set(h) {
-				continue
-			}
+		for _, key := range h.singleKeys(fields) {
 			sets = true
-			if first[key.name] == nil {
-				first[key.name] = firsts{}
+			if first[key] == nil {
+				first[key] = firsts{}
 			}
-			if by := first[key.name].covering(c, h); by != nil {
-				all = append(all, c.FindEntry(i, "host."+key.name, "host.%s never applies to %s: an earlier [[host]], of %s, sets it for these hosts; move this entry above that one, or narrow that one",
-					key.name, strings.Join(h.Match, ", "), strings.Join(by.Match, ", ")))
+			if by := first[key].covering(c, h); by != nil {
+				all = append(all, c.FindEntry(i, "host."+key, "host.%s never applies to %s: an earlier [[host]], of %s, sets it for these hosts; move this entry above that one, or narrow that one",
+					key, strings.Join(h.Match, ", "), strings.Join(by.Match, ", ")))
 			}
-			first[key.name].add(c, i)
+			first[key].add(c, i)
 		}
 		if by := never.covering(c, h); by != nil {
-			for key, set := range map[string]bool{"host.allow": len(h.Allow) > 0, "host.crawl": h.Crawl != nil && !*h.Crawl} {
+			for key, set := range map[string]bool{"host.allow": len(h.Allow) > 0, "host.crawl": h.service()} {
 				if set {
 					all = append(all, c.FindEntry(i, key, "%s never applies to %s: never_allow in the [[host]] of %s forbids it; remove one of them", key, strings.Join(h.Match, ", "), strings.Join(by.Match, ", ")))
 				}

@@ -18,9 +18,9 @@ import (
 // suggest returns a hint for the unknown key full in the table path of type t, and the
 // key that is probably meant, or full.
 func suggest(full string, t reflect.Type, path string) (hint, meant string) {
-	_, leaf, _ := cutLast(full)
+	_, leaf := cutLast(full)
 	for _, name := range keyNames(reflect.TypeFor[Config](), "") {
-		table, key, _ := cutLast(name)
+		table, key := cutLast(name)
 		switch {
 		case key != leaf:
 		case table == "":
@@ -33,7 +33,7 @@ func suggest(full string, t reflect.Type, path string) (hint, meant string) {
 	}
 	var here []string
 	for _, name := range keyNames(t, path) {
-		if table, key, _ := cutLast(name); table == path {
+		if table, key := cutLast(name); table == path {
 			here = append(here, key)
 		}
 	}
@@ -43,12 +43,9 @@ func suggest(full string, t reflect.Type, path string) (hint, meant string) {
 	return "the keys here are " + strings.Join(here, ", "), full
 }
 
-func cutLast(name string) (table, key string, found bool) {
+func cutLast(name string) (table, key string) {
 	i := strings.LastIndexByte(name, '.')
-	if i < 0 {
-		return "", name, false
-	}
-	return name[:i], name[i+1:], true
+	return name[:max(i, 0)], name[i+1:]
 }
 
 // Redact removes user names and passwords from the URLs in c.

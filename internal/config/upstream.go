@@ -61,9 +61,7 @@ func (c *Config) checkHostUpstream(d *decoder, h *HostUpstream, reason string) {
 		d.problem("host.ca_file", "host.ca_file and upstream_tls contradict each other; remove one of them")
 	}
 	d.pair("host.client_cert", h.ClientCert, "host.client_key", h.ClientKey)
-	if h.SignForm != "" {
-		d.oneOf("host.sign_form", h.SignForm, slices.Sorted(maps.Keys(signForms))...)
-	}
+	d.oneOfOrNone("host.sign_form", h.SignForm, slices.Sorted(maps.Keys(signForms))...)
 	h.Upstream = referenceBeside(c.File, h.Upstream)
 	for _, path := range []*string{&h.CAFile, &h.ClientCert, &h.ClientKey} {
 		*path = beside(c.File, *path)
@@ -147,7 +145,7 @@ func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
 	if h.ClientCert == "" {
 		return w, nil
 	}
-	if w.Route.Certificate, err = readClientCert(h.ClientCert, h.ClientKey); err != nil {
+	if w.Route.Certificate, err = readKeyPair("client_cert", h.ClientCert, "client_key", h.ClientKey); err != nil {
 		return w, err
 	}
 	w.Cert = w.Route.Certificate.Certificate[0]
@@ -179,11 +177,6 @@ func hostProxy(text string) (*upstream.HostProxy, error) {
 		return nil, fmt.Errorf("%q is not a proxy's URL", RedactURL(text))
 	}
 	return &upstream.HostProxy{URL: u}, nil
-}
-
-// readClientCert reads the client certificate of a [[host]] and its key.
-func readClientCert(certFile, keyFile string) (*tls.Certificate, error) {
-	return readKeyPair("client_cert", certFile, "client_key", keyFile)
 }
 
 // readKeyPair reads a certificate and its key, which settings with these names name. A key

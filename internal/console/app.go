@@ -64,12 +64,9 @@ func SignalStatus(s os.Signal) int {
 // sets how much of all is done, and is cheap to call; end removes the bar. Without a
 // terminal nothing is shown.
 func (a *App) Bar(what string) (progress func(done, all int64), end func()) {
-	if !IsTerminal(a.Stderr) {
-		return func(int64, int64) {}, func() {}
-	}
 	var so, of atomic.Int64
 	begun := time.Now()
-	end = a.Live(func() string { return what + " " + barWords(so.Load(), of.Load(), time.Since(begun)) })
+	_, end = a.Live(func() string { return what + " " + barWords(so.Load(), of.Load(), time.Since(begun)) })
 	return func(done, all int64) { so.Store(done); of.Store(all) }, end
 }
 
@@ -82,24 +79,15 @@ const (
 // clearLine makes a terminal clear the current line.
 const clearLine = "\r\x1b[K"
 
-// Live shows text on stderr, a terminal, again and again when work takes longer than a
-// second. end removes it.
-func (a *App) Live(text func() string) (end func()) {
-	_, end = a.LiveBeside(text)
-	return end
-}
-
-// LiveBeside is Live for work that prints results, maybe on the same terminal: beside calls
-// print, with the text removed.
-func (a *App) LiveBeside(text func() string) (beside func(print func()), end func()) {
+// Live shows text on stderr again and again when work takes longer than a second; without a
+// terminal, nothing is shown. The work may print results, maybe on the same terminal: beside
+// calls print, with the text removed. end removes it.
+func (a *App) Live(text func() string) (beside func(print func()), end func()) {
+	if !IsTerminal(a.Stderr) {
+		return func(print func()) { print() }, func() {}
+	}
 	var mu sync.Mutex
 	shown := false
-	remove := func() {
-		if shown {
-			fmt.Fprint(a.Stderr, clearLine)
-		}
-		shown = false
-	}
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -119,7 +107,10 @@ func (a *App) LiveBeside(text func() string) (beside func(print func()), end fun
 	beside = func(print func()) {
 		mu.Lock()
 		defer mu.Unlock()
-		remove()
+		if shown {
+			fmt.Fprint(a.Stderr, clearLine)
+		}
+		shown = false
 		print()
 	}
 	return beside, func() { close(quit); <-gone; beside(func() {}) }
@@ -171,6 +162,15 @@ func Colours(environ []string, w io.Writer) Painter {
 		return func(_, text string) string { return text }
 	}
 	return func(colour, text string) string { return colour + text + "\x1b[0m" }
+}
+
+// Remark prints each text that is not empty to stderr.
+func (a *App) Remark(texts ...string) {
+	for _, text := range texts {
+		if text != "" {
+			fmt.Fprintln(a.Stderr, "heed:", text)
+		}
+	}
 }
 
 // Progress prints text on a terminal, as the reason for a wait.

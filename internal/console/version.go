@@ -27,13 +27,15 @@ func Version() string {
 	return unreleased()
 }
 
-var unreleased = sync.OnceValue(func() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return programHash()
+var unreleased = sync.OnceValue(func() string { return versionOf(info(), programHash) })
+
+// info returns what the program says of its build; never nil.
+func info() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
 	}
-	return versionOf(info, programHash)
-})
+	return &debug.BuildInfo{}
+}
 
 // versionOf is Version for a build that is not a release; hash returns that of the program.
 func versionOf(info *debug.BuildInfo, hash func() string) string {
@@ -41,21 +43,13 @@ func versionOf(info *debug.BuildInfo, hash func() string) string {
 	if v == "(devel)" {
 		v = ""
 	}
-	revision, clean := "", false
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value
-		case "vcs.modified":
-			clean = s.Value == "false"
-		}
-	}
+	revision, modified := vcs(info.Settings)
 	switch {
 	case v != "" && !strings.HasSuffix(v, "+dirty"):
 		return v
 	case v != "":
 		return v + "." + hash()
-	case clean && len(revision) >= 12:
+	case modified == "false" && len(revision) >= 12:
 		return "commit-" + revision[:12]
 	}
 	return hash()
@@ -114,30 +108,40 @@ func buildID(head []byte) string {
 	}
 }
 
+// vcs returns the commit that a build was made from, and whether there were changes, "true" or
+// "false"; empty where it does not say.
+func vcs(settings []debug.BuildSetting) (revision, modified string) {
+	for _, s := range settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value
+		case "vcs.modified":
+			modified = s.Value
+		}
+	}
+	return revision, modified
+}
+
+// Revision returns the commit that this program was built from; empty when it is unknown.
+func Revision() string {
+	revision, _ := vcs(info().Settings)
+	return revision
+}
+
 // Build is the line that --version prints: the version, the commit if it is known, the
 // version of Go and the platform.
 func Build() string {
-	commit := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		commit = commitOf(info.Settings)
-	}
-	return fmt.Sprintf("heed %s (%s%s %s/%s)", Version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("heed %s (%s%s %s/%s)", Version(), commitOf(info().Settings), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// commitOf returns the commit among the settings of a build, with a comma after it; empty
-// when it is not among them.
+// commitOf returns the commit of a build, with a comma after it; empty when it is unknown.
 func commitOf(settings []debug.BuildSetting) string {
-	revision, changed := "", ""
-	for _, s := range settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = fmt.Sprintf("commit %.12s", s.Value)
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = " with changes"
-		}
-	}
-	if revision == "" {
+	revision, modified := vcs(settings)
+	switch {
+	case revision == "":
 		return ""
+	case modified == "true":
+		return fmt.Sprintf("commit %.12s with changes, ", revision)
 	}
-	return revision + changed + ", "
+	return fmt.Sprintf("commit %.12s, ", revision)
 }

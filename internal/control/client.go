@@ -117,6 +117,15 @@ func ReadStatus(ctx context.Context, state string) (*Status, error) {
 	return call[*Status](ctx, NewClient(state), http.MethodGet, "/status", nil)
 }
 
+// Serving is ReadStatus of a heed that serves other clients than runs; nil when there is none.
+func Serving(ctx context.Context, state string) (*Status, error) {
+	status, err := ReadStatus(ctx, state)
+	if errors.Is(err, ErrNotRunning) || err == nil && len(status.Listeners) == 0 {
+		return nil, nil
+	}
+	return status, err
+}
+
 // Retire requests that a background heed without runs end, and reports whether it will
 // (or has ended already).
 func (c *Client) Retire(ctx context.Context) bool {
@@ -214,10 +223,11 @@ func findControl(stateDir string) (string, error) {
 // no other user may enter: in a world-writable directory another user may have created
 // a link or a directory of that name first.
 func ownDir(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
-		return fmt.Errorf("no place for the control socket: %w\nSet HEED_STATE to a shorter path", err)
+	var info fs.FileInfo
+	err := os.Mkdir(dir, 0o700)
+	if err == nil || os.IsExist(err) {
+		info, err = os.Lstat(dir)
 	}
-	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("no place for the control socket: %w\nSet HEED_STATE to a shorter path", err)
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -83,17 +84,17 @@ func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
 func TestHeed_ARequestToJudgeKeepsTheOctetsOfItsURLs(t *testing.T) {
 	t.Parallel()
 	for _, q := range []CheckRequest{
-		{Agent: "x", URL: "http://h.test/é?<&>", More: []string{"http://h.test/"}},
-		{Agent: "x", URL: "http://h.test/\xff"},
-		{Agent: "x", URL: "http://h.test/é", More: []string{"http://h.test/caf\xe9", "", "http://h.test/\xc3"}},
+		{Agent: "x", URLs: [][]byte{[]byte("http://h.test/é?<&>"), []byte("http://h.test/")}},
+		{Agent: "x", URLs: [][]byte{[]byte("http://h.test/\xff")}},
+		{Agent: "x", URLs: [][]byte{[]byte("http://h.test/é"), []byte("http://h.test/caf\xe9"), {}, []byte("http://h.test/\xc3")}},
 	} {
 		var got CheckRequest
 		text, err := json.Marshal(&q)
 		if err == nil {
 			err = json.Unmarshal(text, &got)
 		}
-		if err != nil || got.URL != q.URL || !slices.Equal(got.More, q.More) || got.Agent != q.Agent || got.Octets != nil {
-			t.Errorf("%q %q: %q %q, %v", q.URL, q.More, got.URL, got.More, err)
+		if err != nil || !slices.EqualFunc(got.URLs, q.URLs, bytes.Equal) || got.Agent != q.Agent {
+			t.Errorf("%q: %q, %v", q.URLs, got.URLs, err)
 		}
 	}
 }

@@ -62,8 +62,6 @@ type JoinReply struct {
 	Own    []string `json:"own"` // all addresses this heed listens on
 
 	Unjudged []string `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
-
-	Daemon Info `json:"heed"`
 }
 
 // CAFiles names the files of a configured CA; empty paths mean the CA of the state

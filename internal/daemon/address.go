@@ -15,14 +15,7 @@ import (
 // (pacing.min_delay_per = "address"). It is safe for concurrent use.
 type addresses struct {
 	resolve map[string]string // upstream.resolve
-	known   memo.Map[string, placed]
-}
-
-// placed is the address of a name, and when it was looked up; an invalid one when it was not
-// found.
-type placed struct {
-	addr netip.Addr
-	at   time.Time
+	known   memo.Kept[string, netip.Addr]
 }
 
 // Bounds of what is looked up.
@@ -46,8 +39,8 @@ func (a *addresses) of(ctx context.Context, o rules.Origin) netip.Addr {
 		return addr.Unmap()
 	}
 	now := time.Now()
-	if found, ok := a.known.Get(host); ok && now.Sub(found.at) < placedFor {
-		return found.addr
+	if found, ok := a.known.Get(host, now); ok {
+		return found
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -56,7 +49,7 @@ func (a *addresses) of(ctx context.Context, o rules.Origin) netip.Addr {
 		return netip.Addr{} // the client has left, or the resolver is slow: nothing is known
 	}
 	least := leastAddress(all)
-	a.known.Put(host, placed{least, now}, maxPlaced)
+	a.known.Put(host, least, now.Add(placedFor), 1, maxPlaced, maxPlaced)
 	return least
 }
 

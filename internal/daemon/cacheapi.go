@@ -21,49 +21,41 @@ import (
 	"heed/rules"
 )
 
-// openCache returns the caches of all open routes. The caller calls leave when done.
-func (d *daemon) openCache() (k *LocalCache, leave func(), err error) {
+// withCache calls do with the caches of all open routes.
+func (d *daemon) withCache(do func(control.CacheAPI) error) error {
 	pool := d.current.Load().pool
 	own, err := pool.Take(control.RouteSpec{})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	k = &LocalCache{Routes: []*route.Route{own}}
+	defer own.Give()
+	k := &LocalCache{Routes: []*route.Route{own}}
 	for _, r := range pool.All() {
 		if r != own {
 			k.Routes = append(k.Routes, r)
 		}
 	}
-	return k, own.Give, nil
+	return do(k)
 }
 
 // listCache streams the entries. The last line is null when the list is complete.
 func (d *daemon) listCache(w http.ResponseWriter, r *http.Request) {
-	k, leave, err := d.openCache()
+	err := d.withCache(func(k control.CacheAPI) error {
+		w.Header().Set("Content-Type", "application/jsonl")
+		lines := json.NewEncoder(w)
+		if k.List(r.Context(), func(line *control.CacheEntry) error { return lines.Encode(line) }) == nil {
+			_ = lines.Encode(nil) // the caller may have left
+		}
+		return nil
+	})
 	if err != nil {
 		writeJSON(w, http.StatusServiceUnavailable, &control.Refusal{Message: err.Error()})
-		return
-	}
-	defer leave()
-	w.Header().Set("Content-Type", "application/jsonl")
-	lines := json.NewEncoder(w)
-	if k.List(r.Context(), func(line *control.CacheEntry) error { return lines.Encode(line) }) == nil {
-		_ = lines.Encode(nil) // the caller may have left
 	}
 }
 
-// check judges a URL like a request of the agent, with the policies and rules of this
+// check judges URLs of one site like requests of the agent, with the policies and rules of this
 // heed. It sends no request except a fetch of robots.txt.
-func (d *daemon) check(ctx context.Context, q *control.CheckRequest) (*control.Judgement, error) {
-	all, err := d.checkSite(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
-}
-
-// checkSite is check of several URLs of one site.
-func (d *daemon) checkSite(ctx context.Context, q *control.CheckRequest) ([]*control.Judgement, error) {
+func (d *daemon) check(ctx context.Context, q *control.CheckRequest) ([]*control.Judgement, error) {
 	settled := d.rules()
 	if q.Client != "" && settled.ClientNamed(q.Client) == nil {
 		return nil, fmt.Errorf("the running heed has no [[client]] called %s\nSee `heed config show`", console.Quoted(q.Client))
@@ -81,18 +73,13 @@ func (d *daemon) checkSite(ctx context.Context, q *control.CheckRequest) ([]*con
 	now := d.current.Load()
 	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, now.destinations
 	j.Pacing = now.cfg.Pacing.Settings
-	return j.AskAll(ctx, q.Agent, append([]string{q.URL}, q.More...), func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
+	urls := make([]string, len(q.URLs))
+	for i, url := range q.URLs {
+		urls[i] = string(url)
+	}
+	return j.AskAll(ctx, q.Agent, urls, true, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		return r.Policies.Policy(ctx, o, userAgent), o.RobotsURL(), why.ByHeed
 	})
-}
-
-// stored returns the copy in the policies file under a key.
-func (d *daemon) stored(_ context.Context, q *control.StoredKey) (*control.StoredCopy, error) {
-	c := &control.StoredCopy{}
-	if d.File != nil {
-		c.Record, c.Snapshot, c.Found = d.File.ForRoute(q.Route).Load(string(q.Key))
-	}
-	return c, nil
 }
 
 // LocalCache implements control.CacheAPI for the routes of this process. The route of the

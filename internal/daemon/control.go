@@ -109,9 +109,7 @@ func (d *daemon) networks() (all []*sealed.Network) {
 //	DELETE /runs/{id}        end a run; the last line of its stream is its summary
 //	POST   /retire           end a heed that heed run started and no run uses
 //	POST   /reload           reload the settings
-//	POST   /check            judge a URL as a request for it would be judged
-//	POST   /check/site       judge several URLs of a site
-//	POST   /stored           the copy under a key in the policies file
+//	POST   /check            judge URLs of a site as requests for them would be judged
 //	GET    /cache            the entries in memory: a stream of lines
 //	GET    /cache/one?of=    entries of a host or origin, with the text
 //	GET    /cache/text?of=   the text only
@@ -132,18 +130,19 @@ func (d *daemon) routes() http.Handler {
 	mux.HandleFunc("POST /retire", d.postRetire)
 	mux.HandleFunc("POST /reload", jsonHandler(func(*http.Request) (any, error) { return d.reload() }))
 	mux.HandleFunc("POST /check", bodyHandler(d.check))
-	mux.HandleFunc("POST /check/site", bodyHandler(d.checkSite))
-	mux.HandleFunc("POST /stored", bodyHandler(d.stored))
 	mux.HandleFunc("GET /cache", d.listCache)
-	mux.HandleFunc("GET /cache/one", cacheHandler(d, (*LocalCache).Show))
-	mux.HandleFunc("GET /cache/text", cacheHandler(d, (*LocalCache).Text))
-	mux.HandleFunc("DELETE /cache/one", cacheHandler(d, (*LocalCache).Purge))
-	mux.HandleFunc("POST /cache/one", cacheHandler(d, (*LocalCache).Warm))
+	mux.HandleFunc("GET /cache/one", cacheHandler(d, control.CacheAPI.Show))
+	mux.HandleFunc("GET /cache/text", cacheHandler(d, control.CacheAPI.Text))
+	mux.HandleFunc("DELETE /cache/one", cacheHandler(d, control.CacheAPI.Purge))
+	mux.HandleFunc("POST /cache/one", cacheHandler(d, control.CacheAPI.Warm))
 	mux.HandleFunc("GET /granted", jsonHandler(func(*http.Request) (any, error) { return d.grants.list(), nil }))
 	mux.HandleFunc("POST /breaks", bodyHandler(d.postBreak))
 	mux.HandleFunc("DELETE /breaks", jsonHandler(func(*http.Request) (any, error) { return d.grants.enforce() }))
 	mux.HandleFunc("POST /exceptions", bodyHandler(d.postException))
-	mux.HandleFunc("DELETE /exceptions/{id}", jsonHandler(d.endException))
+	mux.HandleFunc("DELETE /exceptions/{id}", jsonHandler(func(r *http.Request) (any, error) {
+		id := r.PathValue("id")
+		return id, d.grants.end(id, "See `heed allow` and `heed refuse`")
+	}))
 	mux.HandleFunc("GET /pace", jsonHandler(func(*http.Request) (any, error) { return d.waits(), nil }))
 	mux.HandleFunc("DELETE /pace", jsonHandler(func(r *http.Request) (any, error) { return d.Turns.Release(r.FormValue("of")), nil }))
 	return mux
@@ -192,14 +191,13 @@ func bodyHandler[Q, A any](do func(context.Context, *Q) (A, error)) http.Handler
 
 // cacheHandler returns a handler that responds with the result of do for the host or
 // origin in the query, over all open routes.
-func cacheHandler[A any](d *daemon, do func(*LocalCache, context.Context, string) (A, error)) http.HandlerFunc {
-	return jsonHandler(func(r *http.Request) (any, error) {
-		k, leave, err := d.openCache()
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-		return do(k, r.Context(), r.FormValue("of"))
+func cacheHandler[A any](d *daemon, do func(control.CacheAPI, context.Context, string) (A, error)) http.HandlerFunc {
+	return jsonHandler(func(r *http.Request) (body any, err error) {
+		err = d.withCache(func(k control.CacheAPI) (err error) {
+			body, err = do(k, r.Context(), r.FormValue("of"))
+			return err
+		})
+		return body, err
 	})
 }
 

@@ -255,12 +255,8 @@ func (d *daemon) space(now time.Time) (r control.Room) {
 
 // redirectedTo returns the addresses of the shared listeners for redirected connections.
 func (d *daemon) redirectedTo() (all []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range d.listeners {
-		if l.asked.mode != "" {
-			all = append(all, l.Addr().String())
-		}
+	for _, l := range d.redirectedAddresses() {
+		all = append(all, l.Address)
 	}
 	return all
 }
@@ -314,12 +310,7 @@ func (d *daemon) greet(a *console.App) {
 	}
 	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), console.DaysLeft(d.authority.DaysLeft(a.Now())))
 	cfg, through := d.current.Load().cfg, d.current.Load().route.Proxy
-	for _, text := range cfg.Unjudged() {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", text)
-	}
-	if remark := cfg.LimitsRemark(openFiles()); remark != "" {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", remark)
-	}
+	a.Remark(append(cfg.Unjudged(), cfg.LimitsRemark(openFiles()))...)
 	found := clientenv.Inspect(a.Environ, "", d.addresses()[0])
 	switch proxy := through; {
 	case proxy != nil && proxy.All != "":
@@ -331,9 +322,7 @@ func (d *daemon) greet(a *console.App) {
 	case len(found.Proxies) > 0:
 		fmt.Fprintf(a.Stderr, "heed: the proxy that the environment names is not used (%s); to go through it, add --upstream env\n", clientenv.List(found.Proxies))
 	}
-	for _, notice := range cfg.Notices(a.Now()) {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
-	}
+	a.Remark(cfg.Notices(a.Now())...)
 	if through != nil {
 		fmt.Fprintln(a.Stderr, "heed: that proxy resolves names, so [access] applies to host names and literal addresses, not to resolved addresses")
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -122,17 +121,22 @@ func (g *grants) allow(e control.Exception) (*control.Exception, error) {
 	return &e, nil
 }
 
-// end removes an exception and reports whether it existed.
-func (g *grants) end(id string) (found bool, err error) {
-	err = g.change(func(next *control.Granted) {
+// end removes an exception. advice ends the error when there is none with the id.
+func (g *grants) end(id, advice string) error {
+	found := false
+	err := g.change(func(next *control.Granted) {
 		before := len(next.Exceptions)
 		next.Exceptions = slices.DeleteFunc(next.Exceptions, func(e control.Exception) bool { return e.ID == id })
 		found = len(next.Exceptions) < before
 	})
-	if found && err == nil {
-		g.log.Warn("a granted exception was ended by hand", "id", id)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("there is no exception or block with the id %s\n%s", console.Quoted(id), advice)
 	}
-	return found, err
+	g.log.Warn("a granted exception was ended by hand", "id", id)
+	return nil
 }
 
 // putLocked saves next without the grants that have ended, applies it, and sets the timer
@@ -190,16 +194,6 @@ func (g *grants) close() {
 	if g.timer != nil {
 		g.timer.Stop()
 	}
-}
-
-// endException ends the exception that the request names.
-func (d *daemon) endException(r *http.Request) (any, error) {
-	id := r.PathValue("id")
-	known, err := d.grants.end(id)
-	if err == nil && !known {
-		err = fmt.Errorf("there is no exception or block with the id %s\nSee `heed allow` and `heed refuse`", console.Quoted(id))
-	}
-	return id, err
 }
 
 // checkGrant checks the members that mode overrides and exceptions have in common.

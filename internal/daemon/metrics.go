@@ -1,9 +1,6 @@
 package daemon
 
 import (
-	"runtime/debug"
-	"time"
-
 	"heed/cache"
 	"heed/internal/console"
 	"heed/internal/counts"
@@ -21,7 +18,7 @@ var policyStates = map[rules.State]string{rules.Available: "available", rules.Un
 // opened, which report to it.
 func (d *daemon) openMetrics() {
 	c := counts.MetricsConfig{
-		Version: console.Version(), Commit: commit(), FetchOutcomes: cache.FetchOutcomes(),
+		Version: console.Version(), Commit: console.Revision(), FetchOutcomes: cache.FetchOutcomes(),
 		FleetOps: fleet.Ops(), Gauges: d.gauges,
 	}
 	for _, a := range signal.SiteAnswers() {
@@ -35,34 +32,7 @@ func (d *daemon) openMetrics() {
 	}
 	d.metrics = counts.NewMetrics(c)
 	d.Connections, d.Fetched = &upstream.Counts{}, d.metrics.FetchDone
-}
-
-// commit returns the revision that this program was built from; empty when it is unknown.
-func commit() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return ""
-}
-
-// fleetFailed counts a question that the store of the fleet did not answer.
-func (o *resources) fleetFailed(op string) {
-	if o.metrics != nil {
-		o.metrics.FleetFailed(op)
-	}
-}
-
-// fleetAnswered counts an answer of the store of the fleet.
-func (o *resources) fleetAnswered(took time.Duration) {
-	if o.metrics != nil {
-		o.metrics.FleetAnswered(took)
-	}
+	d.store.Failed, d.store.Answered = d.metrics.FleetFailed, d.metrics.FleetAnswered
 }
 
 // gauges returns what metrics reads at each scrape.

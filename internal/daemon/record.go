@@ -55,6 +55,7 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 	}
 	buffered.Gather(o.decisionLog.Flush)
 	o.log = slog.New(logs.Events{Handler: handler, Decisions: o.decisionLog.Flush, Hurry: buffered.Hurry})
+	o.store.Log = o.log
 	return o, buffered, nil
 }
 

@@ -1,10 +1,8 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +15,6 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/ca"
 	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/counts"
@@ -305,18 +302,8 @@ func (d *daemon) closeRun(s *runSession) {
 func (d *daemon) joined(s *runSession) *control.JoinReply {
 	cfg := d.current.Load().cfg
 	return &control.JoinReply{
-		ID: s.id, Listen: s.listen, Own: append(d.addresses(), d.runAddresses()...), Daemon: d.info(),
+		ID: s.id, Listen: s.listen, Own: append(d.addresses(), d.runAddresses()...),
 		CA:     control.CAFiles{CACert: cfg.HTTPS.CACert, CAKey: cfg.HTTPS.CAKey},
 		CADays: d.authority.DaysLeft(d.now()), Unjudged: cfg.Unjudged(),
 	}
-}
-
-// rootsPEM returns the roots that clients must trust, as PEM: two while the CA is being
-// renewed, else one.
-func rootsPEM(a *ca.Authority) string {
-	var text bytes.Buffer
-	for _, r := range a.Roots() {
-		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: r.Cert.Raw}) // writing to memory does not fail
-	}
-	return text.String()
 }

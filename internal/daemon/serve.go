@@ -18,7 +18,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/counts"
-	"heed/internal/fleet"
 	"heed/internal/logs"
 	"heed/internal/memory"
 	"heed/internal/route"
@@ -40,16 +39,6 @@ type ServeCmd struct {
 
 	// Background is set by run, which starts the heed that runs share.
 	Background bool `hidden:""`
-}
-
-// Help is what `heed serve --help` prints at the end.
-func (ServeCmd) Help() string {
-	return `Listens until Ctrl-C or SIGTERM. Then it accepts no new requests, and those under
-way have the time drain to end; a second signal ends heed immediately.
-
-  heed serve &
-  eval "$(heed env)"
-  curl https://example.org/`
 }
 
 // Run opens the parts of a heed in the order of their dependencies and serves until a
@@ -124,7 +113,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 			o.log.Error("the policies file could not be closed", "error", err)
 		}
 	}()
-	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, fleet.Options{Log: o.log, Failed: o.fleetFailed, Answered: o.fleetAnswered}); err != nil {
+	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, o.store); err != nil {
 		return err
 	}
 	if o.Fleet != nil {
@@ -226,7 +215,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recording(), Leaves: o.authority, Self: o.Self,
 		Load: &limit.Load{}, Log: o.log, Announce: func(_, forLog string) { o.log.Info(forLog) },
-		CACert:  func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
+		CACert:  func() ([]byte, error) { return o.authority.CertPEM(), nil },
 		Contact: func() string { return d.current.Load().cfg.Contact },
 		Bundle:  func() ([]byte, error) { return ca.Bundle(o.authority, nil) },
 	}

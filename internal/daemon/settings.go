@@ -16,6 +16,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/counts"
+	"heed/internal/fleet"
 	"heed/internal/route"
 	"heed/internal/state"
 	"heed/proxy"
@@ -36,6 +37,7 @@ type resources struct {
 	unrecorded    error           // why record could not be opened; nil: no failure
 	recordSpace   *state.Growth   // of the files of record; nil: it is not enabled
 	metrics       *counts.Metrics // nil: there is no admin listener
+	store         fleet.Options   // of the fleet's store
 	route.Options                 // of all routes
 }
 

@@ -26,26 +26,6 @@ type DoctorCmd struct {
 	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"Try only this command; {} is replaced by a URL (default: at its end)."`
 }
 
-// Help describes the trials and the table.
-func (DoctorCmd) Help() string {
-	return `Runs every runtime it finds (curl, wget, Python, Node, Java, Go, git, Perl, Ruby,
-PHP, R, aria2, yt-dlp, lftp) in the environment of heed run. Each fetches an allowed
-and a disallowed page over http and https, from a site that heed doctor serves on
-this machine. Nothing leaves the machine and nothing is changed.
-
-Each line shows whether the requests came through heed, whether the runtime trusted
-heed's certificate, whether it reported the refusal as an error, and which setting
-is missing. With a command, only that command is tried. The last lines show whether
-heed run --sealed works on this machine, and if not, which setting forbids it, and
-whether the settings sign requests (heed help identity).
-
-Exit status: 0 when nothing is missing, 1 when something is, 2 when nothing could be
-tried.
-
-  heed doctor
-  heed doctor -- node fetch.mjs {}`
-}
-
 // diagnosis is the result of one runtime.
 type diagnosis struct {
 	Name       string `json:"name"`

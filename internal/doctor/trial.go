@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"heed/internal/ca"
 	"heed/internal/clientenv"
 	"heed/internal/config"
@@ -111,16 +113,15 @@ func endHeed(m *control.RunClient, stateDir string) {
 // tryAll makes the fetches of all candidates, doctorWidth at a time.
 func tryAll(ctx context.Context, candidates []candidate, dir string, environ, bare []string) [][]trial {
 	tried := make([][]trial, len(candidates))
-	slots := make(chan struct{}, doctorWidth)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(doctorWidth)
 	for i := range candidates {
-		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		all.Go(func() error { // it has no error: a trial has its own
 			tried[i] = candidates[i].try(ctx, filepath.Join(dir, fmt.Sprint("runtime", i)), environ, bare)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait()
 	return tried
 }
 

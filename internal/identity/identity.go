@@ -32,16 +32,6 @@ type NewCmd struct {
 	File string `arg:"" name:"file" help:"The file to write, which must not exist."`
 }
 
-// Help describes the file.
-func (NewCmd) Help() string {
-	return `Writes an Ed25519 key as a JWK that only you can read (mode 0600), and prints its
-thumbprint. Each robot needs a separate key. Keep the file out of backups that others
-can read: who has it can sign in your name.
-
-  heed identity new news.key
-  heed identity new --days 365 news.key`
-}
-
 // maxDays is the longest time of a key.
 const maxDays = 36500
 
@@ -98,15 +88,6 @@ type ShowCmd struct {
 	JSON bool `name:"json" help:"Print the keys as a JSON object."`
 
 	File string `arg:"" optional:"" name:"file" help:"The file of a key; without it, the keys of the settings."`
-}
-
-// Help describes the output.
-func (ShowCmd) Help() string {
-	return `Prints the thumbprint by which sites know the key, its end, and its public part, which
-is no secret. Without a file it prints which clients of the settings are signed.
-
-  heed identity show news.key
-  heed identity show --config /etc/heed/proxy.toml`
 }
 
 // shown is one key.

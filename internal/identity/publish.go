@@ -28,22 +28,6 @@ type PublishCmd struct {
 	Dir string `arg:"" name:"dir" help:"The directory to write to: the document root of a web server."`
 }
 
-// Help describes the files.
-func (PublishCmd) Help() string {
-	return `Writes, below DIR, the directory of keys at the path of the URL under which the client
-is signed, and beside it card.json, which describes the robot to those who verify, and
-robot.html, a page for people with the lines of robots.txt that control the robot. They
-say what the settings say. In DIR/server-config are the header fields that the web server
-must add to the directory, as text and for nginx and Apache.
-
-The directory is signed by its keys for --days: publish again before that, and whenever
-the settings change. To replace a key, publish the next one with --also for as long as
-sites cache the directory (a day), set it in proxy.toml, reload, and publish again.
-
-  heed identity publish /var/www/bots
-  heed identity publish --client news --also next.key /var/www/bots`
-}
-
 // robot is what is published.
 type robot struct {
 	name     string // of the client, in messages
@@ -88,9 +72,7 @@ func (c *PublishCmd) Run(a *console.App) error {
 		}
 		fmt.Fprintln(a.Stdout, filepath.Join(c.Dir, filepath.FromSlash(f.path)))
 	}
-	for _, remark := range r.remarks() {
-		fmt.Fprintln(a.Stderr, "heed:", remark)
-	}
+	a.Remark(r.remarks()...)
 	fmt.Fprintf(a.Stderr, "heed: signed until %s; publish again before. Check it with: heed identity verify %s\n", r.to.UTC().Format(time.DateOnly), r.agent)
 	return nil
 }
@@ -185,38 +167,29 @@ func (r *robot) files() ([]file, error) {
 		{r.agent.Path, d.Body},
 		{r.beside("card.json"), card.JSON()},
 		{r.beside("robot.html"), r.page(card)},
-		{serverConfig + "/headers.txt", headerText(d)},
+		{serverConfig + "/headers.txt", []byte(fields(d.Header, "%s: %s\n"))},
 		{serverConfig + "/nginx.conf", r.nginx(d)},
 		{serverConfig + "/apache.conf", r.apache(d)},
 	}, nil
 }
 
-func headerText(d *passport.Directory) []byte {
+// fields returns the fields of an answer with the directory, each in a form.
+func fields(of []passport.Field, form string) string {
 	var b strings.Builder
-	for _, f := range d.Header {
-		b.WriteString(f.Name + ": " + f.Value + "\n")
+	for _, f := range of {
+		fmt.Fprintf(&b, form, f.Name, f.Value)
 	}
-	return []byte(b.String())
+	return b.String()
 }
 
 // nginx returns the location of the directory, to be included in a server.
 func (r *robot) nginx(d *passport.Directory) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "location = %s {\n\ttypes { }\n\tdefault_type %s;\n", r.agent.Path, passport.MediaType)
-	for _, f := range d.Header[1:] {
-		fmt.Fprintf(&b, "\tadd_header %s '%s';\n", f.Name, f.Value)
-	}
-	b.WriteString("}\n")
-	return []byte(b.String())
+	return fmt.Appendf(nil, "location = %s {\n\ttypes { }\n\tdefault_type %s;\n%s}\n",
+		r.agent.Path, passport.MediaType, fields(d.Header[1:], "\tadd_header %s '%s';\n"))
 }
 
 // apache returns the same for Apache, which needs mod_headers.
 func (r *robot) apache(d *passport.Directory) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<Location \"%s\">\n\tForceType %s\n", r.agent.Path, passport.MediaType)
-	for _, f := range d.Header[1:] {
-		fmt.Fprintf(&b, "\tHeader set %s \"%s\"\n", f.Name, strings.ReplaceAll(f.Value, `"`, `\"`))
-	}
-	b.WriteString("</Location>\n")
-	return []byte(b.String())
+	return fmt.Appendf(nil, "<Location \"%s\">\n\tForceType %s\n%s</Location>\n",
+		r.agent.Path, passport.MediaType, fields(d.Header[1:], "\tHeader set %s %q\n"))
 }

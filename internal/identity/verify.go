@@ -34,21 +34,6 @@ type VerifyCmd struct {
 	Target string `arg:"" name:"url|file" help:"The https URL of a directory or a card, or a file with a request; - is stdin."`
 }
 
-// Help describes what is verified.
-func (VerifyCmd) Help() string {
-	return `Does what a site does that verifies. Of a URL it requests the directory of keys, or the
-card and the directory that it names, without following redirects, and checks the form,
-the keys and the signatures of the directory. Of a file, which contains the head of a
-request as it was sent (HTTP/1), it verifies the signature with the keys of the URL that
-the request names.
-
-  heed identity verify https://bots.example/news/keys.json
-  heed identity verify --at 2026-05-03T14:00:00Z request.txt
-
-Exit status: 0 when all is valid, 1 when something is not, 2 when nothing could be
-verified.`
-}
-
 // maxMessage bounds the request in a file, in octets.
 const maxMessage = 1 << 20
 

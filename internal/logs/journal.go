@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // JournalVariable is the environment variable that names the stream of systemd's journal.
@@ -32,80 +33,60 @@ func ToJournal(value string, w io.Writer) bool {
 // id identifies a file of this machine.
 type id struct{ device, inode uint64 }
 
-// priorities are those of syslog(3), for the levels of slog from the lowest.
-var priorities = []struct {
-	below  slog.Level
-	prefix string
-}{
-	{slog.LevelInfo, "<7>"}, {slog.LevelWarn, "<6>"}, {slog.LevelError, "<4>"},
+// priority returns the priority of syslog(3) for a level.
+func priority(level slog.Level) string {
+	switch {
+	case level < slog.LevelInfo:
+		return "<7>"
+	case level < slog.LevelWarn:
+		return "<6>"
+	case level < slog.LevelError:
+		return "<4>"
+	}
+	return "<3>"
 }
-
-// worst is the priority of errors.
-const worst = "<3>"
 
 // Prefixed returns a handler that writes each line with the priority of its level, which the
 // journal takes from its beginning: "<4>" is a warning (sd-daemon(3)). format
 // returns the handler that writes lines to w, each with one call of Write.
 func Prefixed(w io.Writer, format func(w io.Writer) slog.Handler) slog.Handler {
-	h := &prefixed{worst: format(prefixer{w, worst})}
-	for _, p := range priorities {
-		h.others = append(h.others, format(prefixer{w, p.prefix}))
-	}
-	return h
+	p := &prefixer{Writer: w}
+	return prefixed{format(p), p}
 }
 
-// prefixed is a slog.Handler with one handler for each priority.
+// prefixed is a slog.Handler that writes to to.
 type prefixed struct {
-	others []slog.Handler // in the order of priorities
-	worst  slog.Handler
-}
-
-// of returns the handler for the level.
-func (h *prefixed) of(level slog.Level) slog.Handler {
-	for i, p := range priorities {
-		if level < p.below {
-			return h.others[i]
-		}
-	}
-	return h.worst
-}
-
-// Enabled implements slog.Handler.
-func (h *prefixed) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.of(level).Enabled(ctx, level)
+	slog.Handler
+	to *prefixer
 }
 
 // Handle implements slog.Handler.
-func (h *prefixed) Handle(ctx context.Context, r slog.Record) error {
-	return h.of(r.Level).Handle(ctx, r)
+func (h prefixed) Handle(ctx context.Context, r slog.Record) error {
+	h.to.mu.Lock()
+	defer h.to.mu.Unlock()
+	h.to.prefix = priority(r.Level)
+	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (h *prefixed) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return h.each(func(one slog.Handler) slog.Handler { return one.WithAttrs(attrs) })
+func (h prefixed) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return prefixed{h.Handler.WithAttrs(attrs), h.to}
 }
 
 // WithGroup implements slog.Handler.
-func (h *prefixed) WithGroup(name string) slog.Handler {
-	return h.each(func(one slog.Handler) slog.Handler { return one.WithGroup(name) })
-}
-
-func (h *prefixed) each(change func(slog.Handler) slog.Handler) slog.Handler {
-	out := &prefixed{worst: change(h.worst)}
-	for _, one := range h.others {
-		out.others = append(out.others, change(one))
-	}
-	return out
+func (h prefixed) WithGroup(name string) slog.Handler {
+	return prefixed{h.Handler.WithGroup(name), h.to}
 }
 
 // prefixer writes every line with a prefix.
 type prefixer struct {
 	io.Writer
-	prefix string
+	mu     sync.Mutex // held for a line
+	prefix string     // of the line
 }
 
 // Write writes the prefix and p, a line, with one call.
-func (p prefixer) Write(line []byte) (int, error) {
+func (p *prefixer) Write(line []byte) (int, error) {
 	if _, err := p.Writer.Write(append(append(make([]byte, 0, len(p.prefix)+len(line)), p.prefix...), line...)); err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -46,12 +47,7 @@ func ours(id uint32, caller string, others ...int) bool {
 			others = append(others, n)
 		}
 	}
-	for _, other := range others {
-		if int(id) == other {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(others, int(id))
 }
 
 // Owner returns the number of the user that a file belongs to; ok is false where files have

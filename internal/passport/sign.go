@@ -223,20 +223,9 @@ func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' ||
 
 // isDots reports whether a segment of a path is "." or "..", also escaped.
 func isDots(segment string) bool {
-	if len(segment) > len("%2e%2e") || segment == "" {
+	if len(segment) > len("%2e%2e") {
 		return false
 	}
-	dots := 0
-	for len(segment) > 0 {
-		switch {
-		case segment[0] == '.':
-			segment = segment[1:]
-		case len(segment) >= 3 && strings.EqualFold(segment[:3], "%2e"):
-			segment = segment[3:]
-		default:
-			return false
-		}
-		dots++
-	}
-	return dots <= 2
+	plain := strings.ReplaceAll(strings.ToLower(segment), "%2e", ".")
+	return plain == "." || plain == ".."
 }

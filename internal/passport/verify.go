@@ -40,7 +40,6 @@ type Claim struct {
 	KeyID   string    // thumbprint of the key
 	Created time.Time // zero: missing
 	Expires time.Time // zero: missing
-	Nonce   string    // empty: none
 	Covered []string  // what it covers, such as "@authority"
 
 	label, alg, tag string
@@ -72,8 +71,6 @@ func claimOf(l *structured.NameList) *Claim {
 				c.KeyID = v
 			case "alg":
 				c.alg = v
-			case "nonce":
-				c.Nonce = v
 			case "tag":
 				c.tag = v
 			}

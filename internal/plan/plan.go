@@ -6,6 +6,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -45,19 +46,12 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	set := func(n *int, to int) {
-		if *n == 0 {
-			*n = to
-		}
-	}
-	set(&o.Waiting, 64<<20)
-	set(&o.Held, 256<<20)
-	set(&o.MaxSites, 1_000_000)
-	set(&o.AtOnce, 64)
-	set(&o.AtMost, 480) // of the 512 fetches that a cache makes at a time
-	if o.Slow == 0 {
-		o.Slow = time.Second
-	}
+	o.Waiting = cmp.Or(o.Waiting, 64<<20)
+	o.Held = cmp.Or(o.Held, 256<<20)
+	o.MaxSites = cmp.Or(o.MaxSites, 1_000_000)
+	o.AtOnce = cmp.Or(o.AtOnce, 64)
+	o.AtMost = cmp.Or(o.AtMost, 480) // of the 512 fetches that a cache makes at a time
+	o.Slow = cmp.Or(o.Slow, time.Second)
 }
 
 // Site is one site of the list.

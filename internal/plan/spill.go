@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // spill is a temporary file of blocks, each of which names the one before it that has the
@@ -60,9 +61,7 @@ func (s *spill) chain(last int64) (at []int64, err error) {
 		at = append(at, last)
 		last = int64(binary.LittleEndian.Uint64(head[:]))
 	}
-	for i, j := 0, len(at)-1; i < j; i, j = i+1, j-1 {
-		at[i], at[j] = at[j], at[i]
-	}
+	slices.Reverse(at)
 	return at, nil
 }
 

@@ -21,8 +21,8 @@ type Column struct {
 	// Unavailable is why the rules could not be had; empty: they could, or were not needed.
 	Unavailable string
 
-	causes map[causeKey]int64
-	others int64 // pages refused for causes beyond maxCauses
+	causes map[Cause]int64 // by what they are, without Pages
+	others int64           // pages refused for causes beyond maxCauses
 }
 
 // Cause is why pages are refused.
@@ -33,12 +33,6 @@ type Cause struct {
 	Group  string       `json:"group,omitempty"`
 	Detail string       `json:"detail,omitempty"`
 	Pages  int64        `json:"pages"`
-}
-
-type causeKey struct {
-	reason              rules.Reason
-	rule, group, detail string
-	line                int
 }
 
 // maxCauses bounds the causes that are kept of a site for an agent; pages of others are counted
@@ -95,16 +89,16 @@ func (c *Column) add(a *control.Judgement) {
 	if class == reason.RulesUnavailable || class == reason.Failed {
 		c.Unavailable = cmp.Or(c.Unavailable, a.Detail, reason.Of(a.Reason).Words)
 	}
-	key := causeKey{a.Reason, a.Rule, a.Group, cmp.Or(a.Settled, a.Detail), a.Line}
+	key := Cause{Reason: a.Reason, Rule: a.Rule, Line: a.Line, Group: a.Group, Detail: cmp.Or(a.Settled, a.Detail)}
 	if a.Reason == rules.ReasonRule {
-		key.detail = ""
+		key.Detail = ""
 	}
 	if _, known := c.causes[key]; !known && len(c.causes) >= maxCauses {
 		c.others++
 		return
 	}
 	if c.causes == nil {
-		c.causes = map[causeKey]int64{}
+		c.causes = map[Cause]int64{}
 	}
 	c.causes[key]++
 }
@@ -112,8 +106,9 @@ func (c *Column) add(a *control.Judgement) {
 // Causes returns why pages are refused, those of most pages first. others is how many pages
 // are refused for further causes.
 func (c *Column) Causes() (list []Cause, others int64) {
-	for k, n := range c.causes {
-		list = append(list, Cause{Reason: k.reason, Rule: k.rule, Line: k.line, Group: k.group, Detail: k.detail, Pages: n})
+	for cause, n := range c.causes {
+		cause.Pages = n
+		list = append(list, cause)
 	}
 	slices.SortFunc(list, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(b.Pages, a.Pages), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Detail, b.Detail))

@@ -38,7 +38,7 @@ type summary struct {
 }
 
 func (c *PlanCmd) output(a *console.App) *output {
-	o := &output{PlanCmd: c, w: bufio.NewWriter(a.Stdout), stderr: a.Stderr, beside: func(print func()) { print() }, end: func() {}}
+	o := &output{PlanCmd: c, w: bufio.NewWriter(a.Stdout), stderr: a.Stderr}
 	shown, widths := o.shown(), []int{30}
 	if len(c.Agent) > 1 {
 		widths = append(widths, 16)

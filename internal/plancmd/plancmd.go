@@ -41,28 +41,6 @@ type PlanCmd struct {
 	Files        []string `arg:"" optional:"" name:"file" help:"Lists of URLs, one a line or JSON lines; - is standard input."`
 }
 
-// Help describes the input, the output and the exit status.
-func (c *PlanCmd) Help() string {
-	return `Judges each URL as heed check does, without a request for any page: one for the
-robots.txt of each site, through the running heed's memory when there is one. Prints
-for each site the pages allowed and refused, by which rules, the delay that applies,
-and the time that the allowed pages take at it; then the total, and what decides it.
-
-A line of a list is a URL, or a JSON object with the member url; lists may be
-compressed with gzip. A broken line is counted with its reason. A sitemap is fetched
-when the rules of its site let all the agents fetch it.
-
-Exit status: 0 when all pages are allowed, 1 when one is refused or a sitemap cannot
-be read, 2 when the command line is wrong or no page is named, 130 after Ctrl-C,
-with what was judged so far. See heed help planning.
-
-  heed plan --agent NewsBot urls.txt
-  heed plan --agent NewsBot --agent Googlebot urls.txt
-  heed plan --agent NewsBot --sitemap https://example.org/sitemap.xml
-  heed plan --agent NewsBot --from-log access.log --site https://example.org
-  heed plan --agent NewsBot --write allowed.txt --write-refused refused.txt urls.txt`
-}
-
 // Run reads the lists, judges and prints.
 func (c *PlanCmd) Run(a *console.App) error {
 	if err := c.usage(); err != nil {
@@ -89,11 +67,7 @@ func (c *PlanCmd) Run(a *console.App) error {
 	in.plan = plan.New(ctx, plan.Options{
 		Agents: c.Agent, Open: func() plan.Judge { return sites.Site() }, Done: out.site, Page: files.page,
 	})
-	if console.IsTerminal(a.Stderr) {
-		var end func()
-		out.beside, end = a.LiveBeside(func() string { return words(in.plan.Progress()) })
-		out.end = end
-	}
+	out.beside, out.end = a.Live(func() string { return words(in.plan.Progress()) })
 	err = c.make(ctx, in, out)
 	return errors.Join(err, files.close(in.plan.Progress().URLs == 0))
 }

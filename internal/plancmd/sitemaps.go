@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"heed/internal/check"
 	"heed/internal/console"
 	"heed/internal/pageurl"
@@ -55,20 +57,15 @@ func (m *maps) read(ctx context.Context) {
 		}
 		walks[o].readOne(address, true)
 	}
-	var busy sync.WaitGroup
-	places := make(chan struct{}, mapsAtOnce)
+	var sites errgroup.Group
+	sites.SetLimit(mapsAtOnce)
 	for o := range m.in.named {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		busy.Go(func() {
-			defer func() { <-places }()
+		sites.Go(func() error { // it has no error: what cannot be read is counted
 			m.readNamed(ctx, o)
+			return nil
 		})
 	}
-	busy.Wait()
+	_ = sites.Wait()
 }
 
 // readNamed reads the sitemaps that the robots.txt of o names.

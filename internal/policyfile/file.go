@@ -7,10 +7,10 @@
 package policyfile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"maps"
 	"os"
 	"sync"
 	"time"
@@ -27,8 +27,6 @@ const (
 	// as many more may be written at the time. Policies beyond it are not saved, and are
 	// fetched again after a restart.
 	maxPending = 8 << 20
-	// maxBatch is how many policies one transaction writes.
-	maxBatch = 1024
 	// pages is about the size of the page caches of the connections to the file, in bytes.
 	pages = 4 << 20
 	// retryDelay is the wait after a failed write.
@@ -144,7 +142,7 @@ func (w *fileStore) Drop(key string) bool {
 func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 	c, waits, db := f.waiting(key)
 	if waits {
-		return clone(c.record), clone(c.snapshot), c.record != nil
+		return bytes.Clone(c.record), bytes.Clone(c.snapshot), c.record != nil
 	}
 	if db == nil {
 		return nil, nil, false
@@ -189,19 +187,13 @@ func (f *File) flush() bool {
 	f.mu.Lock()
 	f.writing, f.pending, f.bytes = f.pending, map[string]change{}, 0
 	db, err := f.readyLocked()
-	left := maps.Clone(f.writing)
+	writing := f.writing
 	f.mu.Unlock()
-	if len(left) == 0 {
+	if len(writing) == 0 {
 		return true
 	}
-	for part := range parts(left) {
-		if err == nil {
-			err = db.write(f.limit, part, time.Now())
-		}
-		if err != nil {
-			break
-		}
-		maps.DeleteFunc(left, func(key string, _ change) bool { _, is := part[key]; return is })
+	if err == nil {
+		err = db.write(f.limit, writing, time.Now())
 	}
 	if damage := (*damage)(nil); errors.As(err, &damage) {
 		f.damaged(db, damage)
@@ -212,7 +204,7 @@ func (f *File) flush() bool {
 	switch {
 	case f.closed:
 	case err != nil:
-		f.requeueLocked(left)
+		f.requeueLocked(writing)
 		f.failedLocked(err)
 		return false
 	default:
@@ -221,11 +213,9 @@ func (f *File) flush() bool {
 	return true
 }
 
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
-
 // OpenReadOnly returns a PolicyStore that reads the entries of one route in the file at path,
-// as File.ForRoute stores them. The file is open only during a read; a file that is missing or
-// damaged is empty.
+// as File.ForRoute stores them. The file is open only during a read, which sees what a File has
+// written; a file that is missing or damaged is empty.
 func OpenReadOnly(path, id string) cache.PolicyStore {
 	sum := sha256.Sum256([]byte(id))
 	return &readOnlyStore{path, string(sum[:16])}

@@ -15,9 +15,7 @@ import (
 
 // failure is why a File cannot be written. The zero value is none.
 type failure struct {
-	why      string
-	since    time.Time
-	unsaved  uint64    // policies, since the start
+	Health
 	logged   bool      // it was logged
 	loggedAt time.Time // when a failure was last logged
 }
@@ -37,30 +35,30 @@ type Health struct {
 func (f *File) Health() Health {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Health{Why: f.failure.why, Since: f.failure.since, Unsaved: f.failure.unsaved}
+	return f.failure.Health
 }
 
 // failedLocked records why nothing can be saved. It logs the first failure, at most once a
 // minute.
 func (f *File) failedLocked(why error) {
 	now := time.Now()
-	if f.failure.why == "" {
-		f.failure.since = now
+	if f.failure.Why == "" {
+		f.failure.Since = now
 	}
-	f.failure.why = why.Error()
+	f.failure.Why = why.Error()
 	if !f.failure.logged && now.Sub(f.failure.loggedAt) > time.Minute {
 		f.failure.logged, f.failure.loggedAt = true, now
 		f.log.Warn("policies cannot be saved for now: heed goes on with what is in memory, and sites may be asked again after a restart",
-			"file", f.path, "error", f.failure.why)
+			"file", f.path, "error", f.failure.Why)
 	}
 }
 
 // recoveredLocked records that all changes are saved.
 func (f *File) recoveredLocked() {
 	if f.failure.logged {
-		f.log.Info("policies are saved again", "file", f.path, "not_saved", f.failure.unsaved)
+		f.log.Info("policies are saved again", "file", f.path, "not_saved", f.failure.Unsaved)
 	}
-	f.failure.why, f.failure.since, f.failure.logged = "", time.Time{}, false
+	f.failure.Why, f.failure.Since, f.failure.logged = "", time.Time{}, false
 }
 
 // openLocked opens the file, or begins a new one when it is damaged.

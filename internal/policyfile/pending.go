@@ -1,9 +1,6 @@
 package policyfile
 
 import (
-	"iter"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -41,7 +38,7 @@ func (f *File) put(key string, c change) bool {
 		room *= 2 // a deletion may use more room
 	}
 	if f.bytes > 0 && f.bytes+c.weight(key) > room {
-		f.failure.unsaved++
+		f.failure.Unsaved++
 		f.failedLocked(errTooFast)
 		return false
 	}
@@ -55,7 +52,7 @@ func (f *File) put(key string, c change) bool {
 	default:
 	}
 	if tooLarge {
-		f.failure.unsaved++
+		f.failure.Unsaved++
 	}
 	return !tooLarge
 }
@@ -85,28 +82,6 @@ func (f *File) requeueLocked(changes map[string]change) {
 			continue
 		}
 		f.setLocked(key, c)
-	}
-}
-
-// parts divides changes into transactions of maxBatch policies, in the order of
-// their keys, but those first that drop a family.
-func parts(changes map[string]change) iter.Seq[map[string]change] {
-	keys := slices.SortedFunc(maps.Keys(changes), func(a, b string) int {
-		if changes[a].family != changes[b].family {
-			return map[bool]int{true: -1, false: 1}[changes[a].family]
-		}
-		return strings.Compare(a, b)
-	})
-	return func(yield func(map[string]change) bool) {
-		for some := range slices.Chunk(keys, maxBatch) {
-			part := make(map[string]change, len(some))
-			for _, key := range some {
-				part[key] = changes[key]
-			}
-			if !yield(part) {
-				return
-			}
-		}
 	}
 }
 

@@ -27,8 +27,8 @@ func NewGroup(root int) *Group {
 	return &Group{root: root, started: started, program: Program(os.Getpid())}
 }
 
-// members returns the process ids of g now; none when root has ended.
-func (g *Group) members() (all []int) {
+// Members returns the process ids of g now; none when root has ended.
+func (g *Group) Members() (all []int) {
 	if started, ok := Started(g.root); !ok || started != g.started {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (g *Group) holds(inodes []uint64) bool {
 			return false
 		}
 	}
-	for _, pid := range g.members() {
+	for _, pid := range g.Members() {
 		for _, inode := range Sockets(pid) {
 			missing = slices.DeleteFunc(missing, func(m uint64) bool { return m == inode })
 		}

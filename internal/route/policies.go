@@ -65,19 +65,15 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
 	}
 	guarded := r.Transport.GuardRedirects()
-	c.PerFetch = func() http.RoundTripper { return signedFetch{guarded().(guardedFetch), &p.signing} }
+	c.PerFetch = func() http.RoundTripper { return ownFetch{guarded().(guardedFetch), p} }
 	if p.Turns != nil {
-		signed := c.PerFetch
-		c.PerFetch = func() http.RoundTripper {
-			return pacedTransport{signed().(guardedFetch), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
-		}
 		c.Turn = p.visitTurn
 	}
 	switch {
 	case p.File != nil:
 		c.Store = p.File.ForRoute(id)
-	case p.Stored != nil:
-		c.Store = p.Stored.store(id)
+	case p.Stored != "":
+		c.Store = policyfile.OpenReadOnly(p.Stored, id)
 	}
 	if r.Shared != nil {
 		c.Shared = r.Shared
@@ -215,25 +211,29 @@ type guardedFetch interface {
 	Scope(context.Context) string
 }
 
-// pacedTransport sends heed's own fetches. They are never delayed, but the pacing of the
-// site counts them; visits have a turn.
-type pacedTransport struct {
+// ownFetch sends the requests of one fetch of heed's own, and signs each for the host that it is
+// sent to. They are never delayed, but the pacing of the site counts them; visits have a turn.
+type ownFetch struct {
 	guardedFetch
-	turns            *pace.Scheduler
-	ignoreRetryAfter bool // pacing.retry_after = "observe"
+	pool *Pool
 }
 
 // RoundTrip implements http.RoundTripper.
-func (f pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f ownFetch) RoundTrip(r *http.Request) (*http.Response, error) {
+	q, turns := &upstream.Request{Request: r}, f.pool.Turns
 	o, err := rules.OriginOf(r.URL)
 	if err != nil {
-		return f.Send(&upstream.Request{Request: r}) // which returns the error
+		return f.Send(q) // which returns the error
+	}
+	if f.pool.signing.sign(q, o); turns == nil {
+		return f.Send(q)
 	}
 	sent := time.Now()
 	turn, _ := r.Context().Value(turnKey{}).(pace.Turn)
-	resp, err := f.Send(&upstream.Request{Request: r, Hooks: &counted{turns: f.turns, origin: o, turn: turn}})
-	if err == nil && !f.ignoreRetryAfter {
-		f.turns.Answered(o, resp.StatusCode, resp.Header, sent)
+	q.Hooks = &counted{turns: turns, origin: o, turn: turn}
+	resp, err := f.Send(q)
+	if err == nil && f.pool.cfg.Pacing.RetryAfter != "observe" {
+		turns.Answered(o, resp.StatusCode, resp.Header, sent)
 	}
 	return resp, err
 }
@@ -262,53 +262,12 @@ func (c *counted) Written() {
 	c.turns.Fetches(c.origin)
 }
 
-// StoredCopies gives read access to the policies that a heed stored. It is safe for
-// concurrent use.
-type StoredCopies struct {
-	path   string          // of the file
-	client *control.Client // of the heed that has the file open; nil: none has
-}
-
-// FindStored returns the policies that this user's heed stored; nil when there is no
-// state directory.
-func FindStored(cfg *config.Config) *StoredCopies {
-	state, ok := state.Own(io.Discard)
-	if !ok {
-		return nil
+// FindStored returns the path of the file with the policies that this user's heed stored, which
+// may have it open; empty when there is no state directory.
+func FindStored(cfg *config.Config) string {
+	state, err := state.Find(io.Discard)
+	if err != nil {
+		return ""
 	}
-	s := &StoredCopies{path: PoliciesPath(cfg, state)}
-	if _, err := control.ReadStatus(context.Background(), state); err == nil {
-		s.client = control.NewClient(state)
-	}
-	return s
+	return PoliciesPath(cfg, state)
 }
-
-// store returns the copies of the route with the identity id.
-func (s *StoredCopies) store(id string) cache.PolicyStore {
-	if s.client != nil {
-		return &remoteCopies{s.client, id}
-	}
-	return policyfile.OpenReadOnly(s.path, id)
-}
-
-// remoteCopies reads the copies of one route from a running heed.
-type remoteCopies struct {
-	client *control.Client
-	id     string
-}
-
-// Load requests the copy from the running heed. On an error ok is false, and the caller
-// fetches from the site.
-func (h *remoteCopies) Load(key string) (record, snapshot []byte, ok bool) {
-	got, err := h.client.Stored(context.Background(), &control.StoredKey{Route: h.id, Key: []byte(key)})
-	if err != nil || !got.Found {
-		return nil, nil, false
-	}
-	return got.Record, got.Snapshot, true
-}
-
-// Save does nothing: the store is read-only.
-func (h *remoteCopies) Save(string, []byte, []byte) bool { return false }
-
-// Drop does nothing: the store is read-only.
-func (h *remoteCopies) Drop(string) bool { return false }

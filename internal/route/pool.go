@@ -56,7 +56,7 @@ type Options struct {
 	Memory      *cache.Memory                 // nil: each route has separate memory
 	FetchLimits *cache.FetchLimits            // nil: each route has separate limits
 	File        *policyfile.File              // stores policies across restarts; nil: none
-	Stored      *StoredCopies                 // read in place of File; nil: none
+	Stored      string                        // path of a file that is read in place of File; empty: none
 	Fleet       *fleet.Store                  // nil: no fleet
 	Turns       *pace.Scheduler               // counts fetches of robots.txt; nil: none
 	ProxyUsed   func(proxy string, err error) // as in upstream.TransportConfig; may be nil

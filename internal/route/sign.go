@@ -2,7 +2,6 @@ package route
 
 import (
 	"context"
-	"net/http"
 
 	"heed/cache"
 	"heed/internal/config"
@@ -48,30 +47,16 @@ func signAs(to context.Context, as cache.Signer) context.Context {
 	return context.WithValue(to, clientKey{}, s)
 }
 
-// signedFetch signs the requests of one fetch, each for the host that it is sent to.
-type signedFetch struct {
-	guardedFetch
-	signing *signing
-}
-
-// RoundTrip implements http.RoundTripper.
-func (f signedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
-	return f.Send(&upstream.Request{Request: r})
-}
-
-// Send implements upstream.Sender.
-func (f signedFetch) Send(q *upstream.Request) (*http.Response, error) {
-	by := f.signing.own
+// sign has q signed for the site at o.
+func (s *signing) sign(q *upstream.Request, o rules.Origin) {
+	by := s.own
 	if as, ok := q.Context().Value(clientKey{}).(*passport.Signer); ok {
 		by = as
 	}
 	if by == nil {
-		return f.guardedFetch.Send(q)
+		return
 	}
-	if o, err := rules.OriginOf(q.URL); err == nil {
-		if form, signed := f.signing.site(o); signed {
-			q.Signer, q.SignForm = by, form
-		}
+	if form, signed := s.site(o); signed {
+		q.Signer, q.SignForm = by, form
 	}
-	return f.guardedFetch.Send(q)
 }

@@ -24,45 +24,30 @@ const (
 
 // watcher samples the connections of the processes of a run in /proc.
 type watcher struct {
+	group         *process.Group          // the command and its descendants; nil: the system does not list them
 	own           map[netip.AddrPort]bool // addresses of heed's listeners
 	inherited     map[uint64]bool         // inodes of sockets inherited from heed run, which are not counted
-	self          string                  // path of the heed program: connections of other instances are not counted
 	command       int                     // process id of the command
-	procs         map[int]member          // of the run: the command and its descendants
 	done          map[uint64]bool         // inodes of sockets that need no further checks
 	connectedOnce map[uint64]bool         // inodes of UDP sockets that were connected in the last sample
 	counts        bypassCounts
-	unsupported   bool // the system does not list the children of a process
-
 	stop, stopped chan struct{}
-}
-
-// member is a process of the run, identified by its start time, since process ids are
-// reused.
-type member struct {
-	started string
-	heed    bool
 }
 
 // adoptOrphans keeps descendants whose parent ends among the processes of the run. Kernels
 // before 3.4 cannot: such processes leave the run there.
 func adoptOrphans() { _ = process.AdoptOrphans() }
 
-// watch starts sampling the connections of the process pid and its descendants until
-// finish. own lists the addresses of heed's listeners.
+// watch starts sampling the connections of the process pid and its descendants, which are
+// those of this process, until finish. own lists the addresses of heed's listeners.
 func watch(pid int, own []string) *watcher {
 	w := &watcher{
-		own: addresses(own), command: pid, procs: map[int]member{}, inherited: map[uint64]bool{}, done: map[uint64]bool{}, connectedOnce: map[uint64]bool{}, counts: bypassCounts{},
+		group: process.NewGroup(os.Getpid()), own: addresses(own), command: pid, inherited: map[uint64]bool{}, done: map[uint64]bool{}, connectedOnce: map[uint64]bool{}, counts: bypassCounts{},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	w.self = process.Program(os.Getpid())
 	for _, inode := range process.Sockets(os.Getpid()) {
 		w.inherited[inode] = true
 	}
-	if p, ok := w.identify(pid); ok {
-		w.procs[pid] = p
-	}
-	w.unsupported = !process.ListsChildren()
 	go w.run()
 	return w
 }
@@ -71,7 +56,7 @@ func watch(pid int, own []string) *watcher {
 func (w *watcher) finish() *bypassReport {
 	close(w.stop)
 	<-w.stopped
-	if w.unsupported {
+	if w.group == nil {
 		return &bypassReport{To: []bypassed{}}
 	}
 	return w.counts.result()
@@ -81,7 +66,10 @@ func (w *watcher) run() {
 	defer close(w.stopped)
 	for {
 		begun := time.Now()
-		w.sample()
+		w.reap()
+		if w.group != nil {
+			w.sample()
+		}
 		wait := min(max(sampleShare*time.Since(begun), sampleShortest), sampleLongest)
 		select {
 		case <-w.stop:
@@ -91,14 +79,20 @@ func (w *watcher) run() {
 	}
 }
 
+// reap collects the status of processes that this one has adopted.
+func (w *watcher) reap() {
+	for _, child := range process.Children(os.Getpid()) {
+		if child != w.command {
+			process.Reap(child)
+		}
+	}
+}
+
 // sample checks all sockets of the run once.
 func (w *watcher) sample() {
-	w.updateProcesses()
+	members := w.group.Members()
 	held, fresh := map[uint64]int{}, false
-	for pid, p := range w.procs {
-		if p.heed {
-			continue
-		}
+	for _, pid := range members {
 		for _, inode := range process.Sockets(pid) {
 			if w.inherited[inode] {
 				continue
@@ -114,7 +108,7 @@ func (w *watcher) sample() {
 		maps.DeleteFunc(w.done, func(inode uint64, _ bool) bool { return held[inode] == 0 })
 	}
 	spaces := map[string]bool{}
-	for pid := range w.procs {
+	for _, pid := range members {
 		space, err := os.Readlink(process.Path(pid, "ns/net"))
 		if err != nil || spaces[space] {
 			continue
@@ -190,44 +184,6 @@ func commandOf(pid int) string {
 		}
 	}
 	return name
-}
-
-// updateProcesses removes the processes that have ended and adds new descendants, among
-// them those that this process has adopted.
-func (w *watcher) updateProcesses() {
-	queue := []int{os.Getpid()}
-	for _, child := range process.Children(os.Getpid()) {
-		if child != w.command {
-			process.Reap(child)
-		}
-	}
-	for pid, known := range w.procs {
-		if p, ok := w.identify(pid); !ok || p.started != known.started {
-			delete(w.procs, pid)
-			continue
-		}
-		queue = append(queue, pid)
-	}
-	for len(queue) > 0 {
-		pid := queue[0]
-		queue = queue[1:]
-		for _, child := range process.Children(pid) {
-			if _, known := w.procs[child]; known {
-				continue
-			}
-			if p, ok := w.identify(child); ok {
-				w.procs[child] = p
-				queue = append(queue, child)
-			}
-		}
-	}
-}
-
-// identify returns what identifies a process; ok is false when there is none.
-func (w *watcher) identify(pid int) (p member, ok bool) {
-	started, ok := process.Started(pid)
-	program := process.Program(pid)
-	return member{started: started, heed: program != "" && program == w.self}, ok
 }
 
 // listeners holds the listening addresses of a network namespace.

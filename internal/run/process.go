@@ -184,15 +184,6 @@ func readStream(m *control.RunClient, log, stderr io.Writer, notices bool) *coun
 	}
 }
 
-// findCommand returns the path of the command. The error is the status of a shell.
-func findCommand(a *console.App, name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", cannotRun(a, name, err)
-	}
-	return path, nil
-}
-
 // child runs the command and returns its exit status as a shell does. The command is in
 // our process group, so that it is in the terminal's foreground and stops and continues
 // with us.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -53,29 +54,6 @@ type RunCmd struct {
 	Note     string `placeholder:"TEXT" help:"Store TEXT in the record as a note; needs --audit."`
 
 	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments."`
-}
-
-// Help is what `heed run --help` prints at the end.
-func (RunCmd) Help() string {
-	return `Starts a proxy for CMD on a free port, sets the variables that make CMD use it and
-trust heed's CA, and runs CMD. Signals and the exit status are passed on. Then a
-summary on stderr reports what was allowed, what was refused by which rule, and, on
-Linux, which connections bypassed heed. Runs at the same time share one heed, so
-that each robots.txt is fetched once.
-
-  heed run -- curl https://example.org/
-  heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
-  heed run --audit crawl.db --note "first crawl" -- ./crawl
-  heed run --policies crawl.db --audit other.db -- ./other-crawl
-  heed run --purpose training -- ./crawl
-  heed run --sign news.key --sign-agent https://bots.example/news/keys.json -- ./crawl
-  heed run --observe --fail-on would-refuse -- ./crawl
-  heed run --service registry.example.org -- npm install
-  heed run --sealed -- ./bot-that-ignores-proxies
-
-Exit status: that of CMD; 3 when CMD succeeded and --fail-on found something; 128
-plus the signal's number when a signal ended it; 126 or 127 when CMD cannot be run;
-2 when heed fails.`
 }
 
 // run is the state of one `heed run`.
@@ -253,8 +231,8 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 	if r.cfg, err = c.Load(a); err != nil {
 		return nil, err
 	}
-	if r.path, err = findCommand(a, r.args[0]); err != nil {
-		return nil, err
+	if r.path, err = exec.LookPath(r.args[0]); err != nil {
+		return nil, cannotRun(a, r.args[0], err)
 	}
 	if r.state, err = state.Dir(); err != nil {
 		return nil, err
@@ -337,9 +315,7 @@ func (r *run) remarks(m *control.RunClient) []string {
 		remarks = append(remarks, "heed's CA certificate"+console.DaysLeft(days))
 	}
 	if !r.cmd.Quiet && !r.cmd.JSON {
-		for _, text := range remarks {
-			fmt.Fprintln(r.app.Stderr, "heed:", text)
-		}
+		r.app.Remark(remarks...)
 	}
 	return remarks
 }

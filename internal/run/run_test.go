@@ -309,7 +309,8 @@ func TestWhatABackgroundHeedSaysReachesTheUser(t *testing.T) {
 
 func TestExitStatusesOfShellsAreErrorsOfTheirOwn(t *testing.T) {
 	var exit console.Exit
-	_, err := findCommand(&console.App{Stderr: new(bytes.Buffer)}, "no-such-command")
+	_, err := exec.LookPath("no-such-command")
+	err = cannotRun(&console.App{Stderr: new(bytes.Buffer)}, "no-such-command", err)
 	if !errors.As(err, &exit) || exit != 127 {
 		t.Errorf("got %v", err)
 	}

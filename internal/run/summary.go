@@ -49,28 +49,32 @@ func (r *run) report(status int, s *counts.Summary, remarks []string) {
 	case r.cmd.Quiet:
 	case s == nil:
 		fmt.Fprintln(r.app.Stderr, "heed: the heed that judged this run ended before it: later requests failed, and there is no summary")
-	case r.sealed != nil:
-		if s.Requests == 0 {
-			fmt.Fprintf(r.app.Stderr, "heed: no request came through: %s sent none\n", console.Printable(filepath.Base(r.args[0])))
-		} else {
-			printSummary(r.app.Stderr, s)
-			printSigned(r.app.Stderr, s, r.join.Sign != nil)
-			printTimeoutHints(r.app.Stderr, s, r.args[0])
-			printMixedHints(r.app.Stderr, s, nil, r.args[0])
-		}
-		fmt.Fprintln(r.app.Stderr, r.sealed.words())
-	case s.Requests == 0:
-		r.bypass.print(r.app.Stderr)
-		printHints(r.app.Stderr, r.bypass, r.args[0])
-		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
 	default:
-		printSummary(r.app.Stderr, s)
-		printSigned(r.app.Stderr, s, r.join.Sign != nil)
-		printTimeoutHints(r.app.Stderr, s, r.args[0])
-		r.bypass.print(r.app.Stderr)
-		printMixedHints(r.app.Stderr, s, r.bypass, r.args[0])
-		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
+		r.printReport(r.app.Stderr, s)
 	}
+}
+
+// printReport writes the summary for a person. A sealed run has no bypass.
+func (r *run) printReport(w io.Writer, s *counts.Summary) {
+	if s.Requests > 0 {
+		printSummary(w, s)
+		printSigned(w, s, r.join.Sign != nil)
+		printTimeoutHints(w, s, r.args[0])
+	}
+	r.bypass.print(w)
+	switch {
+	case s.Requests > 0:
+		printMixedHints(w, s, r.bypass, r.args[0])
+	case r.sealed != nil:
+		fmt.Fprintf(w, "heed: no request came through: %s sent none\n", console.Printable(filepath.Base(r.args[0])))
+	default:
+		printHints(w, r.bypass, r.args[0])
+	}
+	if r.sealed != nil {
+		fmt.Fprintln(w, r.sealed.words())
+		return
+	}
+	printSealHint(w, r.bypass, s, sealed.Probe)
 }
 
 // maxBypassed is the greatest number of destinations in a bypassReport.

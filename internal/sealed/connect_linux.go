@@ -50,7 +50,7 @@ func (g *guard) complete(notify uintptr, n *notification, socket int, call func(
 		<-g.calls
 		time.Sleep(pause)
 		g.calls <- struct{}{}
-		if g.isClosed() || !isWaiting(notify, n) {
+		if g.closed.Load() || !isWaiting(notify, n) {
 			return unix.EINTR
 		}
 	}

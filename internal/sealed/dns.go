@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
-	"golang.org/x/net/ipv4"
-	"golang.org/x/net/ipv6"
 )
 
 // nameTTL is how long resolvers may keep an answer, in seconds.
@@ -101,49 +99,25 @@ func build(head dnsmessage.Header, q *dnsmessage.Question, bodies []dnsmessage.R
 // maxQuery is the greatest length of a query over UDP, in octets.
 const maxQuery = 4096
 
-// serveDNS4 answers the queries on an IPv4 socket until it is closed, each from the
-// address that it was sent to.
-func (n *Names) serveDNS4(c net.PacketConn) {
-	p := ipv4.NewPacketConn(c)
-	_ = p.SetControlMessage(ipv4.FlagDst, true) // else, answers have another source and clients time out
-	buf := make([]byte, maxQuery)
-	for {
-		size, cm, from, err := p.ReadFrom(buf)
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			continue
-		}
-		if text := n.answer(buf[:size]); text != nil {
-			var back *ipv4.ControlMessage
-			if cm != nil {
-				back = &ipv4.ControlMessage{Src: cm.Dst}
-			}
-			_, _ = p.WriteTo(text, back, from)
-		}
+// serveDNS answers the queries on a UDP socket until it is closed, each from the address that
+// it was sent to: the control message of a query (IP_PKTINFO, IPV6_PKTINFO) is also that of its
+// answer. With another source, clients time out.
+func (n *Names) serveDNS(c net.PacketConn) {
+	p, ok := c.(*net.UDPConn)
+	if !ok {
+		return
 	}
-}
-
-// serveDNS6 is serveDNS4 for IPv6.
-func (n *Names) serveDNS6(c net.PacketConn) {
-	p := ipv6.NewPacketConn(c)
-	_ = p.SetControlMessage(ipv6.FlagDst, true)
-	buf := make([]byte, maxQuery)
+	query, control := make([]byte, maxQuery), make([]byte, 128)
 	for {
-		size, cm, from, err := p.ReadFrom(buf)
+		size, head, _, from, err := p.ReadMsgUDP(query, control)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
 			continue
 		}
-		if text := n.answer(buf[:size]); text != nil {
-			var back *ipv6.ControlMessage
-			if cm != nil {
-				back = &ipv6.ControlMessage{Src: cm.Dst}
-			}
-			_, _ = p.WriteTo(text, back, from)
+		if text := n.answer(query[:size]); text != nil {
+			_, _, _ = p.WriteMsgUDP(text, control[:head], from)
 		}
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,9 +33,8 @@ type guard struct {
 
 	calls chan struct{} // holds one for each call that is being made
 
-	closing sync.Mutex
-	notify  *os.File // nil: not serving yet
-	closed  bool
+	notify *os.File // its descriptor is used as long as the guard is
+	closed atomic.Bool
 }
 
 // maxRefused is the greatest number of paths that are counted separately.
@@ -69,19 +70,16 @@ func newGuard(diag *os.File, allowed []string) *guard {
 
 // serve answers the notifications until no process of the run is left, or close.
 func (g *guard) serve(f *os.File) {
-	g.closing.Lock()
 	g.notify = f
-	closed := g.closed
-	g.closing.Unlock()
 	defer g.close()
-	for fd := f.Fd(); !closed; {
+	for fd := f.Fd(); !g.closed.Load(); {
 		// A wait that close can end: the file is not closed while it is read.
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		if _, err := unix.Poll(ready, 1000); err != nil && err != unix.EINTR {
 			return
 		}
 		switch {
-		case g.isClosed(), ready[0].Revents&unix.POLLHUP != 0 && ready[0].Revents&unix.POLLIN == 0:
+		case g.closed.Load(), ready[0].Revents&unix.POLLHUP != 0 && ready[0].Revents&unix.POLLIN == 0:
 			return
 		case ready[0].Revents&unix.POLLIN == 0:
 			continue
@@ -102,28 +100,14 @@ func control(fd uintptr, request uint, p unsafe.Pointer) unix.Errno {
 	return errno
 }
 
-func (g *guard) isClosed() bool {
-	g.closing.Lock()
-	defer g.closing.Unlock()
-	return g.closed
-}
-
 // close ends the answers: connect fails in processes that are left.
-func (g *guard) close() {
-	g.closing.Lock()
-	defer g.closing.Unlock()
-	g.closed = true
-}
+func (g *guard) close() { g.closed.Store(true) }
 
 // refusals returns the paths of the sockets that were refused, with their counts.
 func (g *guard) refusals() map[string]uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := map[string]uint64{}
-	for path, n := range g.refused {
-		out[path] = n
-	}
-	return out
+	return maps.Clone(g.refused)
 }
 
 // answer makes the call of a notification.

@@ -53,29 +53,15 @@ func Helper() int {
 
 // helper is the process that becomes the command.
 type helper struct {
-	pair *net.UnixConn
-	in   *json.Decoder
-	plan plan
+	pair  *net.UnixConn
+	in    *json.Decoder
+	plan  plan
+	stage string // that it is at
 }
-
-// stageError is an error of a stage.
-type stageError struct {
-	stage string
-	err   error
-}
-
-// Error implements error.
-func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
-
-// Unwrap returns the error of the stage.
-func (e *stageError) Unwrap() error { return e.err }
 
 // report sends an error to heed run.
 func (h *helper) report(err error) {
-	r := report{Err: err.Error()}
-	if s := (*stageError)(nil); errors.As(err, &s) {
-		r.Stage, r.Err = s.stage, s.err.Error()
-	}
+	r := report{Stage: h.stage, Err: err.Error()}
 	errors.As(err, &r.Errno)
 	_ = json.NewEncoder(h.pair).Encode(r) // heed run has ended
 }
@@ -85,18 +71,22 @@ func (h *helper) run() error {
 	if err := h.in.Decode(&h.plan); err != nil {
 		return err
 	}
+	h.stage = stageSockets
 	if err := closeSocketsOnExec(); err != nil {
-		return &stageError{stageSockets, err}
+		return err
 	}
+	h.stage = stageLink
 	if err := upLoopback(); err != nil {
-		return &stageError{stageLink, err}
+		return err
 	}
+	h.stage = stageSockets
 	sockets, err := openSockets(h.plan.HostPorts)
 	if err != nil {
-		return &stageError{stageSockets, err}
+		return err
 	}
+	h.stage = stageFilter
 	if err := filterPackets(sockets.port); err != nil {
-		return &stageError{stageFilter, err}
+		return err
 	}
 	if err := h.send(sockets.fds); err != nil {
 		return err
@@ -108,20 +98,24 @@ func (h *helper) run() error {
 		}
 		return err
 	}
+	h.stage = stageMounts
 	if err := mounts(&h.plan, &c); err != nil {
-		return &stageError{stageMounts, err}
+		return err
 	}
+	h.stage = stageSeal
 	if err := dropPrivileges(&h.plan); err != nil {
-		return &stageError{stageSeal, err}
+		return err
 	}
+	h.stage = stageSeccomp
 	listener, err := installFilter()
 	if err != nil {
-		return &stageError{stageSeccomp, err}
+		return err
 	}
 	if err := h.send([]int{listener}); err != nil {
 		return err
 	}
-	return &stageError{stageExec, syscall.Exec(c.Path, c.Args, c.Env)}
+	h.stage = stageExec
+	return syscall.Exec(c.Path, c.Args, c.Env)
 }
 
 // send hands descriptors out and closes them.

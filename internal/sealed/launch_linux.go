@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ type Run struct {
 	pair  *net.UnixConn
 	own   ownFiles
 	guard *guard
-	ports []*hostPort
+	ports []net.Listener // of Options.HostPorts
 }
 
 // The sockets that the helper hands out, in their order. One for each Options.HostPorts
@@ -210,7 +211,8 @@ func (r *Run) receive(p plan, o Options) error {
 		if err != nil {
 			return err
 		}
-		r.ports = append(r.ports, serveHostPort(l, port))
+		r.ports = append(r.ports, l)
+		go serveHostPort(l, port)
 	}
 	r.guard = newGuard(r.own.diag, o.Sockets)
 	return nil
@@ -226,27 +228,25 @@ func (r *Run) HandedOver() {
 
 // Exec makes the helper become the command. It returns when the command has been
 // executed; an *ExecError when it cannot be.
-func (r *Run) Exec(c Command) error {
+func (r *Run) Exec(c Command) (err error) {
+	defer func() {
+		if err != nil {
+			r.abort()
+		}
+	}()
 	if err := json.NewEncoder(r.pair).Encode(c); err != nil {
-		r.abort()
 		return fmt.Errorf("the helper of the sealed run has ended: %w", err)
 	}
 	files, err := receiveFiles(r.pair, 1)
 	if err != nil {
-		r.abort()
 		return err
 	}
 	go r.guard.serve(files[0])
-	text, err := readAll(r.pair) // until it is closed by execve
-	switch {
-	case err != nil:
-		r.abort()
-		return err
-	case len(text) > 0:
-		r.abort()
-		return parseReport(text).err()
+	text, err := io.ReadAll(r.pair) // until it is closed by execve
+	if err == nil && len(text) > 0 {
+		err = parseReport(text).err()
 	}
-	return nil
+	return err
 }
 
 // Wait waits for the end of the command.
@@ -281,7 +281,7 @@ func (r *Run) Close() {
 		}
 	}
 	for _, p := range r.ports {
-		p.close()
+		p.Close()
 	}
 	if r.guard != nil {
 		r.guard.close()
@@ -333,12 +333,6 @@ func parseRights(oob []byte) (files []*os.File, err error) {
 		}
 	}
 	return files, nil
-}
-
-func readAll(c *net.UnixConn) ([]byte, error) {
-	var b bytes.Buffer
-	_, err := b.ReadFrom(c)
-	return b.Bytes(), err
 }
 
 func parseReport(text []byte) *report {

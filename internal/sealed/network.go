@@ -40,9 +40,9 @@ func (n *Network) Original(c net.Conn) (netip.AddrPort, error) {
 // Serve answers the queries for names until Close.
 func (n *Network) Serve() {
 	go n.Names.serveDNSTCP(n.dnsTCP)
-	go n.Names.serveDNS4(n.dns4)
+	go n.Names.serveDNS(n.dns4)
 	if n.dns6 != nil {
-		go n.Names.serveDNS6(n.dns6)
+		go n.Names.serveDNS(n.dns6)
 	}
 }
 

@@ -78,7 +78,7 @@ type sockets struct {
 // openSockets creates the sockets of a sealed run.
 func openSockets(hostPorts []uint16) (*sockets, error) {
 	s := &sockets{}
-	redirect, err := listenAll(0, unix.IP_TRANSPARENT)
+	redirect, err := listenAll(0, option{unix.SOL_IP, unix.IP_TRANSPARENT, 1})
 	if err != nil {
 		return nil, fmt.Errorf("transparent listener: %w", err)
 	}
@@ -94,15 +94,9 @@ func openSockets(hostPorts []uint16) (*sockets, error) {
 	}
 	opened := []func() (int, error){
 		func() (int, error) { return listenLoopback(0) },
-		func() (int, error) { return listenAll(53, 0) },
+		func() (int, error) { return listenAll(53) },
 		openDNS4,
-		func() (int, error) {
-			fd, err := openDNS6()
-			if err != nil && noIPv6(err) {
-				return openNothing()
-			}
-			return fd, err
-		},
+		openDNS6,
 		func() (int, error) { return openNetlink(unix.NETLINK_NETFILTER) },
 		func() (int, error) { return openNetlink(unix.NETLINK_SOCK_DIAG) },
 	}
@@ -123,68 +117,59 @@ func openSockets(hostPorts []uint16) (*sockets, error) {
 // backlog is how many connections wait to be accepted.
 const backlog = 4096
 
-// listenAll listens at a port of all addresses of both families. transparent is 0 or
-// IP_TRANSPARENT.
-func listenAll(port, transparent int) (int, error) {
-	var at unix.Sockaddr = &unix.SockaddrInet6{Port: port}
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err == nil {
-		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
-	} else if noIPv6(err) {
-		at = &unix.SockaddrInet4{Port: port}
-		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// option is an option of a socket, and its value.
+type option struct{ level, name, value int }
+
+// bound returns a socket of a kind that is bound to at. A stream's listens.
+func bound(kind int, at unix.Sockaddr, options ...option) (int, error) {
+	family := unix.AF_INET
+	if _, is := at.(*unix.SockaddrInet6); is {
+		family = unix.AF_INET6
 	}
-	if err == nil && transparent != 0 {
-		err = unix.SetsockoptInt(fd, unix.SOL_IP, transparent, 1)
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return fd, err
 	}
-	return fd, errors.Join(err, bindListen(fd, at))
+	for _, o := range options {
+		err = errors.Join(err, unix.SetsockoptInt(fd, o.level, o.name, o.value))
+	}
+	err = errors.Join(err, os.NewSyscallError("bind", unix.Bind(fd, at)))
+	if err == nil && kind == unix.SOCK_STREAM {
+		err = os.NewSyscallError("listen", unix.Listen(fd, backlog))
+	}
+	return fd, err
+}
+
+// listenAll listens at a port of all addresses of both families.
+func listenAll(port int, options ...option) (int, error) {
+	both := append(options, option{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0})
+	fd, err := bound(unix.SOCK_STREAM, &unix.SockaddrInet6{Port: port}, both...)
+	if err != nil && noIPv6(err) {
+		return bound(unix.SOCK_STREAM, &unix.SockaddrInet4{Port: port}, options...)
+	}
+	return fd, err
 }
 
 // listenLoopback listens at a port of 127.0.0.1.
 func listenLoopback(port uint16) (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return fd, err
-	}
-	return fd, bindListen(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
-}
-
-func bindListen(fd int, at unix.Sockaddr) error {
-	if err := unix.Bind(fd, at); err != nil {
-		return os.NewSyscallError("bind", err)
-	}
-	return os.NewSyscallError("listen", unix.Listen(fd, backlog))
+	return bound(unix.SOCK_STREAM, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
 }
 
 // openDNS4 opens the socket for queries over IPv4.
 func openDNS4() (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return fd, err
-	}
-	return fd, unix.Bind(fd, &unix.SockaddrInet4{Port: 53})
+	return bound(unix.SOCK_DGRAM, &unix.SockaddrInet4{Port: 53}, option{unix.SOL_IP, unix.IP_PKTINFO, 1})
 }
 
-// openDNS6 opens the socket for queries over IPv6. Without IPV6_FREEBIND the kernel
-// refuses answers from an address that exists through the route alone.
+// openDNS6 opens the socket for queries over IPv6, or where the kernel has none one that
+// receives nothing. Without IPV6_FREEBIND the kernel refuses answers from an address that
+// exists through the route alone.
 func openDNS6() (int, error) {
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return fd, err
+	fd, err := bound(unix.SOCK_DGRAM, &unix.SockaddrInet6{Port: 53}, option{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1},
+		option{unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1}, option{unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1})
+	if err != nil && noIPv6(err) {
+		return bound(unix.SOCK_DGRAM, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	}
-	return fd, errors.Join(
-		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1),
-		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1),
-		unix.Bind(fd, &unix.SockaddrInet6{Port: 53}))
-}
-
-// openNothing returns a UDP socket that receives nothing.
-func openNothing() (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return fd, err
-	}
-	return fd, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	return fd, err
 }
 
 // The table and the set of refused packets.
@@ -227,8 +212,8 @@ func filterPackets(port uint16) error {
 	}
 	ok := []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
 	for _, chain := range []*nftables.Chain{pre, out} {
-		add(chain, toLoopback4(), ok)
-		add(chain, toLoopback6(), ok)
+		add(chain, to(unix.NFPROTO_IPV4, 16, 127), ok)
+		add(chain, to(unix.NFPROTO_IPV6, 24, net.IPv6loopback...), ok)
 	}
 	add(pre, protocol(unix.IPPROTO_TCP), portIs(2, 53), ok)
 	add(pre, protocol(unix.IPPROTO_TCP), []expr.Any{
@@ -245,21 +230,14 @@ func filterPackets(port uint16) error {
 	return c.Flush()
 }
 
-func toLoopback4() []expr.Any {
+// to selects the packets of a family to the addresses that begin with start. offset is that of
+// the destination in their header.
+func to(family byte, offset uint32, start ...byte) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV4}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 1}, // of the destination
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{127}},
-	}
-}
-
-func toLoopback6() []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV6}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 24, Len: 16},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: net.IPv6loopback},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{family}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(len(start))},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: start},
 	}
 }
 

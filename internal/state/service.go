@@ -33,34 +33,29 @@ func thisSearch() search {
 }
 
 // Find returns the state directory of a command that concerns an existing heed or its
-// record. It is that of Dir, which need not be there or be writable then, except for a user who has none and has not set HEED_STATE, on a
-// machine where heed is installed as a service: then it is ServiceDir, which is written to
-// say. It is an error, which names the user to run the command as, when this user may not
-// read it.
-func Find(say io.Writer) (string, error) {
-	s := thisSearch()
+// record. It is that of Dir, which need not be there or be writable then, except for a user
+// who has none and has not set HEED_STATE, on a machine where heed is installed as a service:
+// then it is ServiceDir, which is written to say. It is an error, which names the user to run
+// the command as, when this user may not read it.
+func Find(say io.Writer) (string, error) { return thisSearch().find(say) }
+
+func (s search) find(say io.Writer) (string, error) {
 	service, err := s.serviceDir()
-	if service == "" && err == nil {
-		if own, err := statePath(s.getenv, s.home, s.goos); err == nil {
-			if _, err := os.Lstat(own); err == nil {
-				return own, checkState(own)
-			}
-		}
-		own, err := statePath(s.getenv, s.home, s.goos)
-		if err != nil {
-			err = errors.New("this user has no home directory, and so no heed of its own\nName the state directory of the running heed: HEED_STATE=" + ServiceDir + " heed " + s.command())
-		}
-		return own, err // it is not made: nothing is written there
-	}
 	if err != nil {
 		return "", err
 	}
-	announce(say, service)
-	return service, nil
-}
-
-func announce(say io.Writer, service string) {
-	fmt.Fprintln(say, "heed: using the state directory of the service,", service)
+	if service != "" {
+		fmt.Fprintln(say, "heed: using the state directory of the service,", service)
+		return service, nil
+	}
+	own, err := statePath(s.getenv, s.home, s.goos)
+	if err != nil {
+		return "", errors.New("this user has no home directory, and so no heed of its own\nName the state directory of the running heed: HEED_STATE=" + ServiceDir + " heed " + s.command())
+	}
+	if _, err := os.Lstat(own); err == nil {
+		return own, checkState(own)
+	}
+	return own, nil // it is not made: nothing is written there
 }
 
 // Service returns ServiceDir when Find would use it, or would if this user could read it;

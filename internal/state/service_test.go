@@ -127,11 +127,14 @@ func TestFind_NeedsNoWrite(t *testing.T) {
 	}
 }
 
-func TestAnnounce(t *testing.T) {
+func TestFind_SaysThatItUsesTheService(t *testing.T) {
+	s := thisSearch()
+	s.getenv, s.home = func(string) string { return "" }, func() (string, error) { return t.TempDir(), nil }
+	s.goos, s.service = "linux", t.TempDir()
 	var said bytes.Buffer
-	announce(&said, ServiceDir)
-	if got := said.String(); got != "heed: using the state directory of the service, /var/lib/heed\n" {
-		t.Error(got)
+	dir, err := s.find(&said)
+	if got := said.String(); dir != s.service || err != nil || got != "heed: using the state directory of the service, "+s.service+"\n" {
+		t.Errorf("%q, %v: %q", dir, err, got)
 	}
 }
 
@@ -142,10 +145,9 @@ func TestFind_MakesNothing(t *testing.T) {
 	}
 	home := filepath.Join(t.TempDir(), "nobody")
 	t.Setenv("HOME", home)
-	if s := thisSearch(); s.owner() != "" {
-		t.Skip("heed is installed as a service on this machine")
-	}
-	dir, err := Find(io.Discard)
+	s := thisSearch()
+	s.service = filepath.Join(home, "service") // also where heed is installed as one
+	dir, err := s.find(io.Discard)
 	if err != nil || !strings.HasPrefix(dir, home) {
 		t.Errorf("%q, %v", dir, err)
 	}
@@ -153,7 +155,7 @@ func TestFind_MakesNothing(t *testing.T) {
 		t.Errorf("%s was made: %v", home, err)
 	}
 	t.Setenv("HOME", "")
-	if _, err := Find(io.Discard); err == nil || !strings.Contains(err.Error(), "HEED_STATE="+ServiceDir) {
+	if _, err := s.find(io.Discard); err == nil || !strings.Contains(err.Error(), "HEED_STATE="+ServiceDir) {
 		t.Errorf("without a home: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -91,21 +90,6 @@ func checkWritable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Own returns this user's state directory, or that of the service as Find does, without
-// making it; ok is false when its path is not known or this user may not read it. The use
-// of the service's is written to say.
-func Own(say io.Writer) (path string, ok bool) {
-	if foreign, err := Foreign(); foreign != "" || err != nil {
-		return "", false
-	}
-	if service, err := thisSearch().serviceDir(); service != "" && err == nil {
-		announce(say, service)
-		return service, true
-	}
-	path, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
-	return path, err == nil
-}
-
 // BackgroundLog is the log of a heed that `heed run` started, in the state directory.
 const BackgroundLog = "background.log"
 
@@ -135,16 +119,12 @@ const AuditFile = "audit.db"
 // atomically, with mode 0600 and this content.
 func ReadOrCreate(path, content string) (string, error) {
 	file, err := ownfile.ReadRegular(path, maxText)
-	if err == nil {
-		return string(file.Data), nil
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = ownfile.Create(path, []byte(content), 0o600); err == nil {
+			file, err = ownfile.ReadRegular(path, maxText)
+		}
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	if err := ownfile.Create(path, []byte(content), 0o600); err != nil {
-		return "", err
-	}
-	if file, err = ownfile.ReadRegular(path, maxText); err != nil {
+	if err != nil {
 		return "", err
 	}
 	return string(file.Data), nil

@@ -46,23 +46,6 @@ type StudyCmd struct {
 	Logs      []string `arg:"" optional:"" name:"log" help:"Access logs; - is standard input."`
 }
 
-// Help describes the tables.
-func (StudyCmd) Help() string {
-	return `Computes from access logs which robots came, whether they asked for robots.txt, what
-it did not allow them, which delays they kept, and more: sixteen tables, defined by
-heed study --methods. Nothing leaves the machine. Addresses are printed as hashes
-with a key that is made for each run; secrets in URLs are hidden ([audit] redact).
-
-A directory of robots.txt files has one for each version, named by the time from
-which it was in force: 2026-05-03.txt, or 2026-05-03T14:00:00Z.404 for an answer
-without a file; those of other hosts are in subdirectories named by the host.
-
-  heed study access.log
-  heed study --robots robots.txt --site https://example.org access.log*
-  heed study --robots versions/ --html access.log.gz > study.html
-  heed study --csv tables/ access.log`
-}
-
 // Run reads the logs and prints the tables.
 func (c *StudyCmd) Run(a *console.App) error {
 	if c.Methods {

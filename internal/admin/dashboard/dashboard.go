@@ -13,48 +13,41 @@ import (
 	"heed/internal/pace"
 )
 
-// Heed is the running heed. Its methods are called by several goroutines.
-type Heed interface {
+// Heed is the running heed. Its functions are called by several goroutines.
+type Heed struct {
 	// Status returns what `heed status` prints.
-	Status() *control.Status
+	Status func() *control.Status
 	// Recent returns the counts of the last minute, and those of the last 24 hours by
 	// period, without the time before the start.
-	Recent() (minute counts.Counts, day []counts.Period)
-	// Check judges a URL as `heed check` does. It sends no request except a fetch of
+	Recent func() (minute counts.Counts, day []counts.Period)
+	// Check judges URLs as `heed check` does. It sends no request except a fetch of
 	// robots.txt, to addresses only that the settings allow.
-	Check(context.Context, *control.CheckRequest) (*control.Judgement, error)
-	// Policies calls each with the policies in memory, in no order, until it fails.
-	Policies(ctx context.Context, each func(*control.CacheEntry) error) error
-	// Policy returns the policies of an origin, with their texts.
-	Policy(ctx context.Context, origin string) ([]*control.CacheEntry, error)
+	Check func(context.Context, *control.CheckRequest) ([]*control.Judgement, error)
+	// Cache calls do with the policies in memory.
+	Cache func(do func(control.CacheAPI) error) error
 	// Queues returns the sites where requests wait, or that are paused.
-	Queues() []pace.SiteStatus
+	Queues func() []pace.SiteStatus
 	// Config returns the settings in use, which are not changed.
-	Config() *config.Config
-}
+	Config func() *config.Config
 
-// Actions are what an operator may change on the dashboard. Each method corresponds to a
-// command of heed, and writes the same line to the log.
-type Actions interface {
-	EndException(id string) error                    // heed allow --end, heed refuse --end
-	EndObserving() error                             // heed mode enforce
-	EndPause(origin string) error                    // heed pace release
-	Forget(ctx context.Context, origin string) error // heed cache purge
-	Fetch(ctx context.Context, origin string) error  // heed cache warm
+	// What an operator may change on the dashboard, beside the policies. Each corresponds to a
+	// command of heed, and writes the same line to the log.
+	EndException func(id string) error     // heed allow --end, heed refuse --end
+	EndObserving func() error              // heed mode enforce
+	EndPause     func(origin string) error // heed pace release
 }
 
 // Options are the options of New.
 type Options struct {
-	Heed    Heed
-	Actions Actions
-	// MayAct reports whether the request of a context may use the Actions. Nil: none may.
+	Heed Heed
+	// MayAct reports whether the request of a context may change something.
 	MayAct func(context.Context) bool
 	// Admitted reports whether the request of a context may still read: a stream that it
-	// does not admit any more ends. Nil: all may.
+	// does not admit any more ends.
 	Admitted func(context.Context) bool
-	Record   string           // the path of the record; empty: decisions are not recorded
-	Now      func() time.Time // nil: time.Now
-	Log      *slog.Logger     // takes faults; nil discards
+	Record   string // the path of the record; empty: decisions are not recorded
+	Now      func() time.Time
+	Log      *slog.Logger // takes faults
 
 	Defaults *config.Config // the built-in settings; nil: what was changed is not marked
 	BuiltIn  []byte         // their text, for the manual
@@ -73,18 +66,6 @@ type Dashboard struct {
 
 // New returns the dashboard of a running heed.
 func New(o Options) *Dashboard {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.MayAct == nil {
-		o.MayAct = func(context.Context) bool { return false }
-	}
-	if o.Admitted == nil {
-		o.Admitted = func(context.Context) bool { return true }
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	d := &Dashboard{Options: o}
 	d.record.path, d.record.now = o.Record, o.Now
 	d.record.prepare()

@@ -68,7 +68,7 @@ func watch(tab *tab) *watched {
 // no serious fault, and no page is wider than the window.
 func TestDashboard_IsFitForEveryReader(t *testing.T) {
 	h, path, entries := visited(t)
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path, Actions: h, MayAct: mayAct})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path, MayAct: mayAct})
 	tab := browser(t)
 	seen, script := watch(tab), axe(t)
 	for n, page := range everyPage(entries[1].ID.String()) {
@@ -125,7 +125,7 @@ func audited(t testing.TB, tab *tab, script string) (found []violation) {
 func TestDashboard_IsKeptUpToDate(t *testing.T) {
 	h, path, _ := visited(t)
 	w := h.writer
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	tab := browser(t)
 	tab.open(address)
 	ask := func(target string) {
@@ -164,7 +164,7 @@ func TestDashboard_IsKeptUpToDate(t *testing.T) {
 // keyboard alone.
 func TestDashboard_WorksByKeyboardWithoutJavaScript(t *testing.T) {
 	h, path, entries := visited(t)
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	tab := browser(t)
 	tab.call("Emulation.setScriptExecutionDisabled", params{"value": true}, nil)
 	tab.open(address + "/decisions")
@@ -192,7 +192,7 @@ func TestDashboard_ReadsALimitedPartOfALargeRecord(t *testing.T) {
 	}
 	path := crawled(t, entries, perSecond)
 	recording(t, path)
-	address, _ := serve(t, dashboard.Options{Heed: newRunning(t), Record: path})
+	address, _ := serve(t, dashboard.Options{Heed: newRunning(t).heed(), Record: path})
 	number := func(path, pattern string) int {
 		t.Helper()
 		_, text := get(t, address, path)
@@ -232,7 +232,7 @@ func BenchmarkPages(b *testing.B) {
 		} {
 			b.Run(name+page, func(b *testing.B) {
 				for b.Loop() { // each time the first page of a heed
-					address, d := serve(b, dashboard.Options{Heed: newRunning(b), Record: path})
+					address, d := serve(b, dashboard.Options{Heed: newRunning(b).heed(), Record: path})
 					get(b, address, page)
 					d.Close()
 				}

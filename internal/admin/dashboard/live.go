@@ -19,96 +19,96 @@ const (
 	writeTime    = 5 * time.Second  // for one event, then the viewer is disconnected
 )
 
-// hub sends the state of pages to all viewers. A state is made once for all viewers of a
-// page, and only while there are any. A viewer that is slow gets the last state when it has
-// read the one before, and none between.
+// hub makes the states of pages, once for all viewers of a page, and only while there are any.
+// A viewer that is slow gets the last state when it has read the one before, and none between.
 type hub struct {
 	interval time.Duration
 	log      *slog.Logger
 	admitted func(context.Context) bool
 
-	mu      sync.Mutex
-	viewers map[string]map[*viewer]bool // by page
-	count   int
-	closed  bool
+	mu    sync.Mutex
+	pages map[string]*livePage
+	count int // of viewers
+	ended bool
 }
 
-// viewer is one stream. next has the state to send, done is closed when the hub ends.
-type viewer struct {
-	next chan []byte
-	done chan struct{}
+// livePage is a page with viewers.
+type livePage struct {
+	viewers int
+	text    []byte        // the last state; nil: none was made yet
+	changed chan struct{} // closed when there is another one, or the hub ends
 }
 
 // enter adds a viewer of a page, and begins to make its states for the first one. It
 // reports false when there are too many.
-func (h *hub) enter(page string, state func(context.Context) ([]byte, error)) (*viewer, bool) {
+func (h *hub) enter(page string, state func(context.Context) ([]byte, error)) (*livePage, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.count >= maxStreams {
+	if h.ended || h.count >= maxStreams {
 		return nil, false
 	}
-	if h.viewers == nil {
-		h.viewers = map[string]map[*viewer]bool{}
+	p := h.pages[page]
+	if p == nil {
+		if h.pages == nil {
+			h.pages = map[string]*livePage{}
+		}
+		p = &livePage{changed: make(chan struct{})}
+		h.pages[page] = p
+		go h.run(page, p, state)
 	}
-	v := &viewer{make(chan []byte, 1), make(chan struct{})}
-	if h.viewers[page] == nil {
-		h.viewers[page] = map[*viewer]bool{}
-		go h.run(page, h.viewers[page], state)
-	}
-	h.viewers[page][v] = true
+	p.viewers++
 	h.count++
-	return v, true
+	return p, true
 }
 
 // leave removes a viewer.
-func (h *hub) leave(page string, v *viewer) {
+func (h *hub) leave(p *livePage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.viewers[page][v] {
-		delete(h.viewers[page], v)
-		h.count--
-	}
+	p.viewers--
+	h.count--
 }
 
 // close ends all streams.
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed = true
-	for page, all := range h.viewers {
-		for v := range all {
-			close(v.done)
-		}
-		h.viewers[page] = nil
+	if h.ended {
+		return
 	}
-	h.count = 0
+	h.ended = true
+	for _, p := range h.pages {
+		close(p.changed)
+	}
 }
 
-// run makes the states of a page until none of the viewers is left.
-func (h *hub) run(page string, mine map[*viewer]bool, state func(context.Context) ([]byte, error)) {
+// run makes the states of a page until it has no viewers.
+func (h *hub) run(page string, p *livePage, state func(context.Context) ([]byte, error)) {
 	tick := time.NewTicker(h.interval)
 	defer tick.Stop()
 	for ; ; <-tick.C {
 		text, err := h.made(state)
 		h.mu.Lock()
-		if len(mine) == 0 || h.closed {
-			if !h.closed {
-				delete(h.viewers, page)
-			}
+		if p.viewers == 0 || h.ended {
+			delete(h.pages, page)
 			h.mu.Unlock()
 			return
 		}
 		if err == nil {
-			for v := range mine {
-				select {
-				case <-v.next: // it has not been sent
-				default:
-				}
-				v.next <- text
-			}
+			p.text = text
+			close(p.changed)
+			p.changed = make(chan struct{})
 		}
 		h.mu.Unlock()
 	}
+}
+
+// last returns the last state of a page, what is closed when there is another one, and whether
+// the hub has ended.
+func (h *hub) last(p *livePage) (text []byte, changed <-chan struct{}, ended bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return p.text, p.changed, h.ended
 }
 
 // errFault is the error of a state that could not be made because of a fault in heed.
@@ -126,52 +126,52 @@ func (h *hub) made(state func(context.Context) ([]byte, error)) (text []byte, er
 // from the last one, with lines of HTML as its data.
 func (d *Dashboard) stream(page string, state func(context.Context) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v, ok := d.live.enter(page, state)
+		p, ok := d.live.enter(page, state)
 		if !ok {
 			w.Header().Set("Retry-After", "30")
 			http.Error(w, fmt.Sprintf("There are %d live pages already.", maxStreams), http.StatusServiceUnavailable)
 			return
 		}
-		defer d.live.leave(page, v)
+		defer d.live.leave(p)
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
-		if http.NewResponseController(w).Flush() != nil {
-			return
+		control := http.NewResponseController(w)
+		if control.Flush() == nil {
+			d.live.send(r.Context(), p, func(text []byte) bool {
+				if control.SetWriteDeadline(time.Now().Add(writeTime)) != nil {
+					return false
+				}
+				_, err := w.Write(text)
+				return err == nil && control.Flush() == nil
+			})
 		}
-		v.send(r.Context(), d.live.admitted, http.NewResponseController(w), w)
 	}
 }
 
-// send writes the states to the viewer until it leaves, is not admitted any more, is too
+// send writes the states of a page until its viewer leaves, is not admitted any more, is too
 // slow, or the hub ends.
-func (v *viewer) send(ctx context.Context, admitted func(context.Context) bool, control *http.ResponseController, w http.ResponseWriter) {
-	var last []byte
+func (h *hub) send(ctx context.Context, p *livePage, write func(text []byte) bool) {
+	var sent []byte
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
 	for {
-		text := []byte(":\n\n")
+		text, changed, ended := h.last(p)
+		if ended || !h.admitted(ctx) {
+			return
+		}
+		if !bytes.Equal(text, sent) {
+			if sent = text; !write(event(text)) {
+				return
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-v.done:
-			return
+		case <-changed:
 		case <-idle.C:
-		case next := <-v.next:
-			if text = nil; !bytes.Equal(next, last) {
-				last, text = next, event(next)
+			if !write([]byte(":\n\n")) {
+				return
 			}
-		}
-		if !admitted(ctx) {
-			return
-		}
-		if text == nil {
-			continue
-		}
-		if control.SetWriteDeadline(time.Now().Add(writeTime)) != nil {
-			return
-		}
-		if _, err := w.Write(text); err != nil || control.Flush() != nil {
-			return
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestHub_AFaultInAPageEndsNothing(t *testing.T) {
 	h := hub{interval: time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil))}
 	defer h.close()
 	made := 0
-	v, ok := h.enter("overview", func(context.Context) ([]byte, error) {
+	p, ok := h.enter("overview", func(context.Context) ([]byte, error) {
 		if made++; made == 1 {
 			panic("a fault")
 		}
@@ -55,7 +55,12 @@ func TestHub_AFaultInAPageEndsNothing(t *testing.T) {
 	if !ok {
 		t.Fatal("no stream")
 	}
-	if text := string(<-v.next); text != "state" || !strings.Contains(log.String(), "a live page could not be made") {
+	text, changed, _ := h.last(p)
+	for text == nil {
+		<-changed
+		text, changed, _ = h.last(p)
+	}
+	if string(text) != "state" || !strings.Contains(log.String(), "a live page could not be made") {
 		t.Errorf("%q; the log: %s", text, log.String())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"regexp"
+	"strings"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
@@ -31,7 +32,7 @@ func (d *Dashboard) manualList(*http.Request) (*view, error) {
 }
 
 func (d *Dashboard) manualTopic(r *http.Request) (*view, error) {
-	t, ok := manual.Lookup(r.PathValue("topic"))
+	t, ok := manual.Lookup(strings.ToLower(r.PathValue("topic"))) // in any case, as on the command line
 	if !ok {
 		return nil, &shownError{http.StatusNotFound, "The manual has no such topic.\nIts first page lists all."}
 	}

@@ -67,7 +67,7 @@ func everyPage(id string) []string {
 func TestPages_MarkupOfClientsAndSitesIsInert(t *testing.T) {
 	t.Parallel()
 	h, path, entries := visited(t)
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	pages := everyPage(entries[1].ID.String())
 	for _, e := range entries {
 		pages = append(pages, "/decisions/"+e.ID.String())
@@ -94,7 +94,7 @@ func TestPages_MarkupOfClientsAndSitesIsInert(t *testing.T) {
 // Each page sends the fields that keep a browser from doing more than showing it.
 func TestPages_HaveAStrictPolicy(t *testing.T) {
 	t.Parallel()
-	address, _ := serve(t, dashboard.Options{Heed: newRunning(t)})
+	address, _ := serve(t, dashboard.Options{Heed: newRunning(t).heed()})
 	for _, path := range []string{"/", "/decisions", "/assets/style.css", "/no/such/page"} {
 		r, err := http.Get(address + path)
 		if err != nil {
@@ -113,7 +113,7 @@ func TestPages_HaveAStrictPolicy(t *testing.T) {
 func TestDecision_IsExplainedAsHeedWhyDoes(t *testing.T) {
 	t.Parallel()
 	h, path, entries := visited(t)
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	e := entries[1]
 	status, text := get(t, address, "/decisions/"+e.ID.String())
 	if status != 200 {
@@ -154,7 +154,7 @@ func escaped(text string) string {
 func TestDecisions_AreFilteredAndSearched(t *testing.T) {
 	t.Parallel()
 	h, path, entries := visited(t)
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	all := make([]string, len(entries))
 	for i, e := range entries {
 		all[i] = e.ID.String()
@@ -214,7 +214,7 @@ func TestOverview_CountsTheRecordAndWhatFollows(t *testing.T) {
 	if err := w.Complete(); err != nil {
 		t.Fatal(err)
 	}
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	if _, text := get(t, address, "/"); !strings.Contains(text, "<strong>601</strong>") {
 		t.Error("the first page does not count 601 requests")
 	}
@@ -223,7 +223,7 @@ func TestOverview_CountsTheRecordAndWhatFollows(t *testing.T) {
 func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 	t.Parallel()
 	h, now := newRunning(t), time.Now()
-	address, _ := serve(t, dashboard.Options{Heed: h, Now: func() time.Time { return now }})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Now: func() time.Time { return now }})
 	post := func(form url.Values) (*http.Response, string) {
 		t.Helper()
 		r, err := http.PostForm(address+"/try", form)
@@ -243,7 +243,7 @@ func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range why.Judgement(j, nil) {
+	for _, step := range why.Judgement(j[0], nil) {
 		for _, line := range step.Lines {
 			if !strings.Contains(text, ">"+escaped(line)+"<") && !strings.Contains(line, "old") { // its age
 				t.Errorf("the page lacks %q", line)
@@ -274,8 +274,8 @@ func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 func TestActions_NeedThePermissionOfTheRequest(t *testing.T) {
 	t.Parallel()
 	h := newRunning(t)
-	may, _ := serve(t, dashboard.Options{Heed: h, Actions: h, MayAct: func(context.Context) bool { return true }})
-	mayNot, _ := serve(t, dashboard.Options{Heed: h, Actions: h, MayAct: func(context.Context) bool { return false }})
+	may, _ := serve(t, dashboard.Options{Heed: h.heed(), MayAct: func(context.Context) bool { return true }})
+	mayNot, _ := serve(t, dashboard.Options{Heed: h.heed(), MayAct: func(context.Context) bool { return false }})
 	post := func(address, action, of, origin string) int {
 		t.Helper()
 		r, err := http.NewRequest("POST", address+"/actions/"+action, strings.NewReader(url.Values{"of": {of}}.Encode()))
@@ -325,7 +325,7 @@ func TestActions_NeedThePermissionOfTheRequest(t *testing.T) {
 
 func TestSettings_HaveExceptionsWithTheirEnd(t *testing.T) {
 	t.Parallel()
-	address, _ := serve(t, dashboard.Options{Heed: newRunning(t)})
+	address, _ := serve(t, dashboard.Options{Heed: newRunning(t).heed()})
 	_, text := get(t, address, "/settings")
 	for _, want := range []string{"archive.test", "allow /old/", "written permission 2026-14", "2027-02-01 00:00:00", "*.partner.test", "refuse /", "contract ended", "asked on the telephone", "...@proxy.example:3128"} {
 		if !strings.Contains(text, want) {
@@ -336,9 +336,9 @@ func TestSettings_HaveExceptionsWithTheirEnd(t *testing.T) {
 
 func TestManual_HasEveryTopic(t *testing.T) {
 	t.Parallel()
-	address, _ := serve(t, dashboard.Options{Heed: newRunning(t), BuiltIn: []byte("# Where clients connect.\nlisten = \"127.0.0.1:3128\"\n")})
+	address, _ := serve(t, dashboard.Options{Heed: newRunning(t).heed(), BuiltIn: []byte("# Where clients connect.\nlisten = \"127.0.0.1:3128\"\n")})
 	_, list := get(t, address, "/manual")
-	for _, path := range []string{"/manual/settings", "/manual/perl"} { // perl: an earlier name of languages
+	for _, path := range []string{"/manual/settings", "/manual/perl", "/manual/GO"} { // earlier names of languages
 		_, text := get(t, address, path)
 		if path == "/manual/settings" != strings.Contains(text, "<code># Where clients connect.\nlisten = ") || !strings.Contains(text, "<h1>") {
 			t.Errorf("%s: proxy.toml is the end of settings alone\n%s", path, text)
@@ -360,7 +360,7 @@ func TestManual_HasEveryTopic(t *testing.T) {
 // Every class has a name for its colour and pattern in the style sheet.
 func TestPages_EveryClassHasAColourAndAPattern(t *testing.T) {
 	t.Parallel()
-	address, _ := serve(t, dashboard.Options{Heed: newRunning(t)})
+	address, _ := serve(t, dashboard.Options{Heed: newRunning(t).heed()})
 	_, style := get(t, address, "/assets/style.css")
 	_, page := get(t, address, "/")
 	for _, class := range reason.Classes() {

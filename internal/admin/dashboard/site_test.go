@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
@@ -101,12 +102,12 @@ func (h *running) Recent() (counts.Counts, []counts.Period) {
 	return h.counts.Minute(time.Now()), h.counts.Day(time.Now())
 }
 
-func (h *running) Check(ctx context.Context, q *control.CheckRequest) (*control.Judgement, error) {
+func (h *running) Check(ctx context.Context, q *control.CheckRequest) ([]*control.Judgement, error) {
 	h.mu.Lock()
 	h.checked++
 	h.mu.Unlock()
 	j := check.Judge{Now: time.Now, Explain: q.Explain, Client: q.Client}
-	return j.Ask(ctx, q.Agent, q.URL, func(context.Context, rules.Origin, string) (*rules.Policy, string, string) {
+	return j.AskAll(ctx, q.Agent, []string{string(q.URLs[0])}, true, func(context.Context, rules.Origin, string) (*rules.Policy, string, string) {
 		return h.policy, shop.RobotsURL(), why.ByHeed
 	})
 }
@@ -115,11 +116,11 @@ func (h *running) entry() *control.CacheEntry {
 	return &control.CacheEntry{Origin: shop.String(), State: "available", Why: "status 200", Status: 200, FetchedAt: h.start, NextAt: h.start.Add(time.Hour), Bytes: 900}
 }
 
-func (h *running) Policies(_ context.Context, each func(*control.CacheEntry) error) error {
+func (h *running) List(_ context.Context, each func(*control.CacheEntry) error) error {
 	return each(h.entry())
 }
 
-func (h *running) Policy(_ context.Context, origin string) ([]*control.CacheEntry, error) {
+func (h *running) Show(_ context.Context, origin string) ([]*control.CacheEntry, error) {
 	if origin != shop.String() {
 		return nil, nil
 	}
@@ -140,11 +141,26 @@ func (h *running) act(what string) error {
 	return nil
 }
 
-func (h *running) EndException(id string) error                  { return h.act("end-exception " + id) }
-func (h *running) EndObserving() error                           { return h.act("end-observing") }
-func (h *running) EndPause(origin string) error                  { return h.act("end-pause " + origin) }
-func (h *running) Forget(_ context.Context, origin string) error { return h.act("forget " + origin) }
-func (h *running) Fetch(_ context.Context, origin string) error  { return h.act("fetch " + origin) }
+func (h *running) Purge(_ context.Context, origin string) ([]string, error) {
+	return nil, h.act("forget " + origin)
+}
+
+func (h *running) Warm(_ context.Context, origin string) (*control.CacheEntry, error) {
+	return nil, h.act("fetch " + origin)
+}
+
+func (h *running) Text(context.Context, string) ([]byte, error) { return []byte(robots), nil }
+
+// heed returns h as the dashboard sees it.
+func (h *running) heed() dashboard.Heed {
+	return dashboard.Heed{
+		Status: h.Status, Recent: h.Recent, Check: h.Check, Queues: h.Queues, Config: h.Config,
+		Cache:        func(do func(control.CacheAPI) error) error { return do(h) },
+		EndException: func(id string) error { return h.act("end-exception " + id) },
+		EndObserving: func() error { return h.act("end-observing") },
+		EndPause:     func(origin string) error { return h.act("end-pause " + origin) },
+	}
+}
 
 // crawled makes a record of entries that ends a short time ago, at perSecond.
 func crawled(t testing.TB, entries, perSecond int) string {
@@ -174,11 +190,26 @@ func (h *running) request(agent, target string) *audit.Entry {
 // serve serves the dashboard.
 func serve(t testing.TB, o dashboard.Options) (address string, d *dashboard.Dashboard) {
 	t.Helper()
-	d = dashboard.New(o)
+	d = dashboard.New(complete(o))
 	s := httptest.NewServer(d)
 	t.Cleanup(s.Close)
 	t.Cleanup(d.Close)
 	return s.URL, d
+}
+
+// complete returns o with what every dashboard has.
+func complete(o dashboard.Options) dashboard.Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.MayAct == nil {
+		o.MayAct = func(context.Context) bool { return false }
+	}
+	if o.Admitted == nil {
+		o.Admitted = func(context.Context) bool { return true }
+	}
+	o.Log = slog.New(slog.DiscardHandler)
+	return o
 }
 
 // recording appends decisions to the record at path.
@@ -211,7 +242,7 @@ func explained(t testing.TB, record *store.Record, id string) *replay.Explained 
 }
 
 func checkOf(form url.Values) *control.CheckRequest {
-	return &control.CheckRequest{URL: form.Get("url"), Agent: form.Get("agent"), Explain: true, Delay: true}
+	return &control.CheckRequest{URLs: [][]byte{[]byte(form.Get("url"))}, Agent: form.Get("agent"), Explain: true, Delay: true}
 }
 
 func styleOf(c reason.Class) string { return figures.Style(c) }

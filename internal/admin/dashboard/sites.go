@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,11 +45,13 @@ func (d *Dashboard) sites(r *http.Request) (*view, error) {
 			p.Rows = append(p.Rows, row)
 		}
 	}
-	err := d.Heed.Policies(r.Context(), func(e *control.CacheEntry) error {
-		p.InStore++
-		waiting[e.Origin] = true
-		add(siteRow{e, e.Origin, queues[e.Origin]})
-		return nil
+	err := d.Heed.Cache(func(k control.CacheAPI) error {
+		return k.List(r.Context(), func(e *control.CacheEntry) error {
+			p.InStore++
+			waiting[e.Origin] = true
+			add(siteRow{e, e.Origin, queues[e.Origin]})
+			return nil
+		})
 	})
 	for origin, q := range queues {
 		if !waiting[origin] {
@@ -122,7 +123,11 @@ func (d *Dashboard) site(r *http.Request) (*view, error) {
 			p.Queue = &q
 		}
 	}
-	all, err := d.Heed.Policy(r.Context(), p.Origin)
+	var all []*control.CacheEntry
+	err := d.Heed.Cache(func(k control.CacheAPI) (err error) {
+		all, err = k.Show(r.Context(), p.Origin)
+		return err
+	})
 	if err != nil {
 		return nil, &shownError{http.StatusNotFound, "That is not a site.\n" + err.Error()}
 	}
@@ -147,23 +152,24 @@ func (d *Dashboard) act(r *http.Request) (*view, error) {
 		return nil, errReadOnly
 	}
 	of := r.PostFormValue("of")
-	one := "/sites/one?of=" + url.QueryEscape(of)
-	actions := map[string]struct {
-		do   func(context.Context, string) error
-		then string
-	}{
-		"end-exception": {func(_ context.Context, id string) error { return d.Actions.EndException(id) }, "/settings"},
-		"end-observing": {func(context.Context, string) error { return d.Actions.EndObserving() }, "/settings"},
-		"end-pause":     {func(_ context.Context, origin string) error { return d.Actions.EndPause(origin) }, one},
-		"forget":        {d.Actions.Forget, "/sites"},
-		"fetch":         {d.Actions.Fetch, one},
-	}
-	a, ok := actions[r.PathValue("action")]
-	if !ok {
+	var err error
+	then := "/sites/one?of=" + url.QueryEscape(of)
+	switch r.PathValue("action") {
+	case "end-exception":
+		then, err = "/settings", d.Heed.EndException(of)
+	case "end-observing":
+		then, err = "/settings", d.Heed.EndObserving()
+	case "end-pause":
+		err = d.Heed.EndPause(of)
+	case "forget": // heed cache purge
+		then, err = "/sites", d.Heed.Cache(func(k control.CacheAPI) error { _, err := k.Purge(r.Context(), of); return err })
+	case "fetch": // heed cache warm
+		err = d.Heed.Cache(func(k control.CacheAPI) error { _, err := k.Warm(r.Context(), of); return err })
+	default:
 		return nil, errNotFound
 	}
-	if err := a.do(r.Context(), of); err != nil {
+	if err != nil {
 		return nil, &shownError{http.StatusConflict, err.Error()}
 	}
-	return &view{Page: redirected, Title: a.then}, nil
+	return &view{Page: redirected, Title: then}, nil
 }

@@ -41,7 +41,7 @@ func stream(t testing.TB, address, path string) (status int, c net.Conn, rest *b
 // refused, and the pages are as quick as before; when they leave, their places are free.
 func TestStreams_AreBounded(t *testing.T) {
 	h, path, _ := visited(t)
-	address, d := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, d := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	before := runtime.NumGoroutine()
 	var served, refused int
 	var open []net.Conn
@@ -85,7 +85,7 @@ func TestStreams_AreBounded(t *testing.T) {
 func TestStreams_SendTheStateOfThePage(t *testing.T) {
 	t.Parallel()
 	h, path, entries := visited(t)
-	address, d := serve(t, dashboard.Options{Heed: h, Record: path})
+	address, d := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	status, _, rest := stream(t, address, "/live/decisions")
 	if status != 200 {
 		t.Fatalf("status %d", status)
@@ -119,7 +119,7 @@ func TestStreams_EndWhenTheyAreNotAdmitted(t *testing.T) {
 	t.Parallel()
 	h, path, _ := visited(t)
 	var withdrawn atomic.Bool
-	address, _ := serve(t, dashboard.Options{Heed: h, Record: path, Admitted: func(context.Context) bool { return !withdrawn.Load() }})
+	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path, Admitted: func(context.Context) bool { return !withdrawn.Load() }})
 	status, _, rest := stream(t, address, "/live/decisions")
 	if _, err := rest.ReadString('\n'); status != 200 || err != nil {
 		t.Fatal(status, err)
@@ -135,7 +135,7 @@ func TestStreams_EndWhenTheyAreNotAdmitted(t *testing.T) {
 func TestStreams_ASlowReaderIsDisconnected(t *testing.T) {
 	t.Parallel()
 	h, path, _ := visited(t)
-	d := dashboard.New(dashboard.Options{Heed: h, Record: path})
+	d := dashboard.New(complete(dashboard.Options{Heed: h.heed(), Record: path}))
 	defer d.Close()
 	ended := make(chan struct{})
 	var once sync.Once

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/console"
 	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/safetext"
@@ -44,7 +45,7 @@ func parsePages() map[string]*template.Template {
 var functions = template.FuncMap{
 	"patterns": table.Patterns,
 	"text":     safetext.Visible,
-	"lines":    visibleLines,
+	"lines":    console.PrintableLines,
 	"stamp":    stamp,
 	"clock":    clock,
 	"style":    figures.Style,
@@ -82,15 +83,6 @@ func stamp(t time.Time) string {
 func clock(t time.Time) string { return t.UTC().Format(clockForm) }
 
 const clockForm = "2 Jan 15:04"
-
-// visibleLines is safetext.Visible for a text of several lines.
-func visibleLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = safetext.Visible(lines[i])
-	}
-	return strings.Join(lines, "\n")
-}
 
 // types are the files of the folder assets, with their media types.
 var types = map[string]string{

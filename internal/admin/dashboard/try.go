@@ -65,11 +65,11 @@ func (d *Dashboard) tryNow(r *http.Request) (*view, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), tryTime)
 	defer cancel()
-	j, err := d.Heed.Check(ctx, &control.CheckRequest{Agent: p.Agent, URL: p.URL, Client: p.Client, Explain: true, Delay: true})
+	all, err := d.Heed.Check(ctx, &control.CheckRequest{Agent: p.Agent, URLs: [][]byte{[]byte(p.URL)}, Client: p.Client, Explain: true, Delay: true})
 	if err != nil {
 		return wrong(http.StatusUnprocessableEntity, err.Error())
 	}
-	p.Result, p.Steps = j, why.Judgement(j, nil)
+	p.Result, p.Steps = all[0], why.Judgement(all[0], nil)
 	return v, nil
 }
 

@@ -71,9 +71,9 @@ func (x *exchange) waitTurn(ctx context.Context) {
 			" and would have had to for " + refusal.Seconds(a.Owed) + " more"})
 	case a.Refused && x.req.effective.Mode == acl.Observe:
 		e.Decision.Verdict, e.Decision.Reason = rules.WouldRefuse, rules.ReasonPaced
-		x.paced = &a
+		x.paced = a
 	case a.Refused:
-		x.refusePaced(&a)
+		x.refusePaced(a)
 	}
 }
 
@@ -87,7 +87,7 @@ func (q *request) paced(d *rules.Decision) bool {
 }
 
 // takeTurn waits for a turn of x.
-func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robotsTxt bool) pace.Answer {
+func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robotsTxt bool) *pace.Answer {
 	ask := x.req.paceAsk(x.entry.Policy, hints)
 	ask.Waiting = func(place pace.Position) { x.proxy.announced.announce(x.proxy.config.Announce, &x.req, place) }
 	if ask.RobotsTxt = robotsTxt; robotsTxt {
@@ -103,7 +103,7 @@ func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robots
 		x.turns.current.Store(&turn{Turn: a.Turn})
 	}
 	x.entry.Outcome.Waited += a.Waited
-	return a
+	return &a
 }
 
 // errNoTurn is why a request is not sent once more.
@@ -120,7 +120,7 @@ func (x *exchange) retryTurn() error {
 	current.End()
 	a := x.takeTurn(x, x.req.hints(x.entry.Policy), x.entry.Decision.Reason == rules.ReasonRobotsTxt)
 	if a.Refused && x.req.effective.Mode != acl.Observe {
-		x.paced = &a
+		x.paced = a
 		return errNoTurn
 	}
 	return nil

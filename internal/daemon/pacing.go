@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -46,12 +47,11 @@ func (p *pacer) Answered(o rules.Origin, status int, h http.Header, sent time.Ti
 // Turn implements proxy.Pacer.
 func (p *pacer) Turn(ctx context.Context, ask *pace.Ask) pace.Answer {
 	ask.Settings = p.settings
+	var at netip.Addr
 	if p.settings.ByAddress && !ask.RobotsTxt {
-		if at := p.addresses.of(ctx, ask.Origin); at.IsValid() {
-			return p.TakeAt(ctx, ask, at)
-		}
+		at = p.addresses.of(ctx, ask.Origin)
 	}
-	return p.Take(ctx, ask)
+	return p.TakeAt(ctx, ask, at)
 }
 
 const (

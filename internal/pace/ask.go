@@ -114,9 +114,9 @@ const (
 // delay: a site that asked for a pause must not get all requests at its end.
 const afterPause = 200 * time.Millisecond
 
-// laneDelays returns the lanes that a request takes its turns in at now, and the
-// position that they imply.
-func (a *Ask) laneDelays(now time.Time) (all []Lane, p Position) {
+// laneDelays returns the lanes that a request takes its turns in at now, and adds the delay that
+// they imply to p.
+func (a *Ask) laneDelays(now time.Time, p *Position) (all []Lane) {
 	own := ""
 	if a.ByAgent {
 		own = "\x00" + a.Agent
@@ -136,7 +136,7 @@ func (a *Ask) laneDelays(now time.Time) (all []Lane, p Position) {
 		}
 	}
 	p.Delay = a.clamp(p.Asked)
-	return all, p
+	return all
 }
 
 func (a *Ask) clamp(d time.Duration) time.Duration { return min(d, a.MaxDelay) }

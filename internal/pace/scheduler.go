@@ -112,24 +112,25 @@ func (t *Scheduler) find(o rules.Origin) *site {
 
 // Take waits for the request's turn. The Turn is to be ended, whatever becomes of
 // the request.
-func (t *Scheduler) Take(ctx context.Context, a *Ask) Answer {
-	answer := t.take(ctx, a)
+func (t *Scheduler) Take(ctx context.Context, a *Ask) (answer Answer) {
+	t.take(ctx, a, &answer)
 	if answer.taken {
 		t.count.add(&answer)
 	}
 	return answer
 }
 
-// take is Take without counting.
-func (t *Scheduler) take(ctx context.Context, a *Ask) Answer {
+// take is Take without counting. The answer is not returned but filled in: copies of it would
+// double the stack of each request that waits.
+func (t *Scheduler) take(ctx context.Context, a *Ask, answer *Answer) {
 	if a.RobotsTxt && !a.exempt() && a.Rules != nil && t.fetchedBefore(a.Origin) {
 		a.Hints = a.Rules()
 	}
 	now := time.Now()
-	lanes, p := a.laneDelays(now)
-	answer := Answer{Position: p, Note: a.note(now, &p)}
+	lanes := a.laneDelays(now, &answer.Position)
+	answer.Note = a.note(now, &answer.Position)
 	if a.exempt() || !a.RobotsTxt && len(lanes) == 0 && a.MaxParallel == 0 && !a.ObeyVisits && !t.mayWait(a.Origin) {
-		return answer
+		return
 	}
 	tk := &ticket{ask: a, came: now, ready: make(chan struct{})}
 	var heard <-chan struct{}
@@ -140,36 +141,41 @@ func (t *Scheduler) take(ctx context.Context, a *Ask) Answer {
 		s.arrive(tk, lanes, now)
 		heard = tk.answered
 	})
-	if full && a.RobotsTxt {
-		return answer
-	} else if full {
-		answer.Refused, answer.RetryAfter = true, retryWhenFull
-		return answer
+	if full {
+		if !a.RobotsTxt {
+			answer.Refused, answer.RetryAfter = true, retryWhenFull
+		}
+		return
 	}
-	place, refused := tk.site.awaitPosition(ctx, tk, heard)
-	answer.Position = answer.Position.with(place)
-	if place.Wait > 0 {
+	refused := tk.site.awaitPosition(ctx, tk, heard, &answer.Position)
+	if answer.Wait > 0 {
 		t.count.waits.Add(1)
 		if a.Waiting != nil && !refused {
 			a.Waiting(answer.Position)
 		}
 	}
-	tk.wait(ctx, &answer)
+	tk.wait(ctx, answer)
 	answer.Waited, answer.taken = time.Since(now), true
-	return answer
 }
 
 // TakeAt is Take for a site at an address of which all names keep MinDelay together: first the
 // request takes its turn at the site, by what the site asks for, and then at the address.
-// Requests for robots.txt wait at the site alone.
+// Requests for robots.txt, and those whose address is not known (the zero Addr), wait at the
+// site alone.
 func (t *Scheduler) TakeAt(ctx context.Context, a *Ask, at netip.Addr) Answer {
-	if a.MinDelay == 0 || a.RobotsTxt || a.exempt() {
+	if !at.IsValid() || a.MinDelay == 0 || a.RobotsTxt || a.exempt() {
 		return t.Take(ctx, a)
 	}
+	return t.takeAt(ctx, a, at)
+}
+
+// takeAt is TakeAt for a request that takes two turns.
+func (t *Scheduler) takeAt(ctx context.Context, a *Ask, at netip.Addr) Answer {
 	site, settings := *a, *a.Settings
 	settings.MinDelay = 0
 	site.Settings = &settings
-	first := t.take(ctx, &site)
+	var first, second Answer
+	t.take(ctx, &site, &first)
 	if first.Refused || first.Left {
 		t.count.add(&first)
 		return first
@@ -184,7 +190,7 @@ func (t *Scheduler) TakeAt(ctx context.Context, a *Ask, at netip.Addr) Answer {
 	if first.Wait > 0 {
 		names.Waiting = nil // it was called
 	}
-	second := t.take(ctx, &names)
+	t.take(ctx, &names, &second)
 	answer := joined(first, second, at)
 	t.count.add(&answer)
 	return answer
@@ -295,8 +301,7 @@ func (a *Ask) note(now time.Time, p *Position) (text string) {
 	return text
 }
 
-// with returns p with what the queue knows.
-func (p Position) with(q Position) Position {
-	q.Asked, q.Delay, q.By, q.RobotsTxt, q.Address = p.Asked, p.Delay, p.By, p.RobotsTxt, p.Address
-	return q
+// place adds what the queue knows.
+func (p *Position) place(q *Position) {
+	p.Wait, p.Ahead, p.Others, p.Pause, p.Visit, p.Store = q.Wait, q.Ahead, q.Others, q.Pause, q.Visit, q.Store
 }

@@ -204,8 +204,8 @@ func (k *ticket) unanswered() bool {
 }
 
 // awaitPosition waits until the fleet has answered, if it was asked, and
-// returns k's place.
-func (s *site) awaitPosition(ctx context.Context, k *ticket, heard <-chan struct{}) (p Position, refused bool) {
+// adds k's place to p.
+func (s *site) awaitPosition(ctx context.Context, k *ticket, heard <-chan struct{}, p *Position) (refused bool) {
 	if heard != nil {
 		select {
 		case <-heard:
@@ -218,7 +218,8 @@ func (s *site) awaitPosition(ctx context.Context, k *ticket, heard <-chan struct
 	if heard != nil && k.turn == nil && !k.refused {
 		k.position = s.positionOf(k, time.Now())
 	}
-	return k.position, k.refused
+	p.place(&k.position)
+	return k.refused
 }
 
 // started reports to the fleet that the turn has started.

@@ -64,6 +64,27 @@ func Visible(s string) string {
 // marks. It escapes nothing.
 func Quote(s string) string { return `"` + Printable(s, maxQuoted) + `"` }
 
+// MaxExcerpt bounds the text of Excerpt, in octets.
+const MaxExcerpt = 400
+
+// Excerpt returns text of a site with its white space joined, at most MaxExcerpt octets of
+// it. It escapes nothing.
+func Excerpt(s string) string {
+	return Clip(strings.Join(strings.Fields(s[:min(len(s), 4*MaxExcerpt)]), " "), MaxExcerpt)
+}
+
+// Clip returns s as valid text of at most limit octets.
+func Clip(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
 // Error returns the text of err as Printable does, at most 300 octets of it. err
 // must not be nil.
 func Error(err error) string { return Printable(err.Error(), maxError) }

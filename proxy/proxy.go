@@ -17,7 +17,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/proxy/catrust"
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/proxy/server"
 	"heed/proxy/upstream"
@@ -141,7 +141,7 @@ type Config struct {
 // concurrent use.
 type Proxy struct {
 	config     Config
-	via        headers.Via
+	via        http1.Via
 	gate       *limit.Gate
 	statusName string // Name as a Proxy-Status member
 	agents     agentMemo
@@ -154,7 +154,8 @@ type Proxy struct {
 	h1         server.Server
 	h2         *http.Server    // of intercepted tunnels
 	h2Tunnels  *tunnelListener // connections on their way to it
-	open       openConns       // connections that no server watches
+	open       closers         // connections that no server watches: handshakes and WebSockets
+	listeners  closers
 	closing    atomic.Bool
 	running    atomic.Int64    // exchanges
 	deferred   atomic.Int64    // of those, waiting for a verdict that follows
@@ -194,7 +195,7 @@ func New(c Config) (*Proxy, error) {
 	c.Recorder = steadyRecorder{c.Recorder, c.Log}
 	p := &Proxy{
 		config:     c,
-		via:        headers.NewVia(c.Name),
+		via:        http1.NewVia(c.Name),
 		statusName: `"` + c.Name + `"`,
 	}
 	p.h1.HeaderTime, p.h1.IdleTime, p.h1.EndTime = c.Limits.HeaderTime, c.Limits.IdleTime, endTime

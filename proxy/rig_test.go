@@ -188,9 +188,10 @@ func (r *rig) trusting(host string, protocols ...string) *tls.Config {
 
 // close ends every connection of p.
 func (p *Proxy) close() {
-	for _, s := range p.servers() {
-		s.Close()
-	}
+	p.closing.Store(true)
+	p.listeners.closeAll()
+	p.h1.Close()
+	p.h2.Close()
 }
 
 // h2 opens a tunnel in which HTTP/2 is spoken.

@@ -54,16 +54,13 @@ type Transparent struct {
 // TLS hello, as heed itself resolves it, and never by its original destination. Without
 // a name the address is the site.
 func (p *Proxy) ServeTransparent(l Transparent) error {
-	defer l.Close()
 	if self := p.config.Self; !l.Foreign {
 		self.Add(l.Addr())
 		defer self.Remove(l.Addr())
 		defer self.WatchDials()()
 	}
-	stop := context.AfterFunc(p.lasting, func() { l.Close() })
-	defer stop()
 	gated := p.gate.Listener(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) })
-	return p.accept(gated, func() bool { return p.lasting.Err() != nil }, func(c *limit.Conn) {
+	return p.accept(gated, func(c *limit.Conn) {
 		(&redirectedConn{proxy: p, listener: &l, counted: c}).serve()
 	})
 }

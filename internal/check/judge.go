@@ -14,7 +14,6 @@ import (
 	"heed/internal/pageurl"
 	"heed/internal/signal"
 	"heed/internal/why"
-	"heed/proxy/refusal"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -132,7 +131,6 @@ func (j *Judge) decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 			if q.Policy, a.Robots, a.By = q.Effective.Site.Robots, o.RobotsURL(), why.ByOperator; q.Policy == nil {
 				q.Policy, a.Robots, a.By = policy(ctx, o, q.Names.Shown)
 			}
-			q.Unreached = refusal.Unreached(q.Policy)
 		case judge.NeedsHeld:
 			if q.Held = []*rules.Policy{}; j.Held != nil {
 				q.Held = append(q.Held, j.Held(o)...)
@@ -147,7 +145,7 @@ func (j *Judge) decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 				p, _, _ := policy(ctx, o, q.Names.Shown)
 				return p.Source().Err
 			}
-			q.Self = judge.Knows(j.Self != nil && j.Self.IsName(o, j.Destinations, reach))
+			q.Self, q.SelfKnown = j.Self != nil && j.Self.IsName(o, j.Destinations, reach), true
 		}
 	}
 }
@@ -177,7 +175,7 @@ func (j *Judge) sitemaps(a *control.Judgement, p *rules.Policy) {
 	if !j.Sitemaps {
 		return
 	}
-	for _, f := range p.FieldsFor(nil, rules.Sitemap) {
+	for _, f := range p.Fields(nil, rules.Sitemap) {
 		if len(a.Sitemaps) < maxSitemaps {
 			a.Sitemaps = append(a.Sitemaps, f.Value)
 		}
@@ -210,7 +208,8 @@ func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity,
 func visits(names acl.Identity, p *rules.Policy) (lines []string, open float64) {
 	var day [24 * 60]bool
 	for _, f := range p.Fields(names.Judged, rules.VisitTime) {
-		w, ok := f.Window()
+		s, ok := f.Speed()
+		w := s.Window
 		if !ok || w.From == w.To || f.Scope == rules.ScopeOther {
 			continue
 		}

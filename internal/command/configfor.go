@@ -18,7 +18,6 @@ import (
 	"heed/internal/pageurl"
 	"heed/internal/passport"
 	"heed/internal/route"
-	"heed/proxy/refusal"
 	"heed/rules"
 )
 
@@ -302,9 +301,8 @@ func (s *shownFor) verdict(a *console.App) error {
 			if q.Policy = s.Site.Robots; q.Policy == nil {
 				q.Policy = policy()
 			}
-			q.Unreached = refusal.Unreached(q.Policy)
 		case judge.NeedsSelf:
-			q.Self = judge.Knows(self.IsName(s.origin, to, func() error { return policy().Source().Err }))
+			q.Self, q.SelfKnown = self.IsName(s.origin, to, func() error { return policy().Source().Err }), true
 		}
 	}
 	s.row("verdict", "%s", verdictText(v, unnamed))

@@ -134,12 +134,7 @@ func shown(name string) string { return safetext.Printable(name, 80) }
 
 // isName reports whether a field of HTTP/2 may have this name.
 func isName(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; 'A' <= c && c <= 'Z' || !httpguts.IsTokenRune(rune(c)) {
-			return false
-		}
-	}
-	return name != ""
+	return httpguts.ValidHeaderFieldName(name) && name == strings.ToLower(name)
 }
 
 // complete notes what keeps q from being a request to net/http. Nothing follows the head

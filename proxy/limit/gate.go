@@ -36,9 +36,7 @@ func NewGate(load *Load, limits func() *Limits, log func(over *Exceeded, times u
 // CountExceeded counts that a limit was reached, logs it now and then, and returns the error
 // for the client.
 func (g *Gate) CountExceeded(which Kind) *Exceeded {
-	over := g.load.exceeded(which, g.limits())
-	g.logLimit(over)
-	return over
+	return g.exceeded(which, g.limits())
 }
 
 // CountTimeout is CountExceeded if err is that of a deadline, and does nothing otherwise.
@@ -48,13 +46,16 @@ func (g *Gate) CountTimeout(which Kind, err error) {
 	}
 }
 
-func (g *Gate) logLimit(over *Exceeded) {
-	now, logged := time.Now().Unix(), &g.load.logged[over.Kind]
+// exceeded is CountExceeded of the limits that a request began with.
+func (g *Gate) exceeded(which Kind, of *Limits) *Exceeded {
+	over := &Exceeded{which, which.value(of)}
+	times := g.load.reached[which].Add(1)
+	now, logged := time.Now().Unix(), &g.load.logged[which]
 	last := logged.Load()
-	if now-last < int64(logEvery/time.Second) || !logged.CompareAndSwap(last, now) {
-		return
+	if now-last >= int64(logEvery/time.Second) && logged.CompareAndSwap(last, now) {
+		g.log(over, times)
 	}
-	g.log(over, g.load.reached[over.Kind].Load())
+	return over
 }
 
 // Listener returns a listener that counts the connections of l. Each that Accept
@@ -91,11 +92,11 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) admitConn(c net.Conn) *Conn {
 	g := l.gate
 	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-	client, over := g.load.enter(at.Addr(), g.limits())
-	if over == nil {
+	client, stops := g.load.enter(at.Addr(), g.limits())
+	if client != nil {
 		return &Conn{Conn: c, gate: g, client: client}
 	}
-	g.logLimit(over)
+	over := g.CountExceeded(stops)
 	select {
 	case g.rejecting <- struct{}{}:
 		go func() {
@@ -226,13 +227,11 @@ func (c *Conn) Close() error {
 // that stops it.
 func (c *Conn) EnterTunnel() *Exceeded {
 	l, of := c.gate.load, c.gate.limits()
-	over := l.take(1, &l.tunnels, &c.client.tunnels, of.Tunnels, of.TunnelsPerClient, Tunnels, of)
-	if over != nil {
-		c.gate.logLimit(over)
-		return over
+	over := c.gate.take(1, &l.tunnels, &c.client.tunnels, of.Tunnels, of.TunnelsPerClient, Tunnels, of)
+	if over == nil {
+		c.tunnel.Store(true)
 	}
-	c.tunnel.Store(true)
-	return nil
+	return over
 }
 
 // LeaveTunnel undoes EnterTunnel, if that has counted c.
@@ -247,11 +246,7 @@ func (c *Conn) LeaveTunnel() {
 // limits stops it.
 func (c *Conn) EnterRequest(of *Limits) *Exceeded {
 	l := c.gate.load
-	over := l.take(1, &l.requests, &c.client.requests, of.Requests, of.RequestsPerClient, Requests, of)
-	if over != nil {
-		c.gate.logLimit(over)
-	}
-	return over
+	return c.gate.take(1, &l.requests, &c.client.requests, of.Requests, of.RequestsPerClient, Requests, of)
 }
 
 // LeaveRequest undoes an EnterRequest that returned nil.
@@ -261,12 +256,10 @@ func (c *Conn) LeaveRequest() {
 }
 
 // HoldHead counts n more octets of a head on c that is not complete, until DropHead or
-// Close, or returns the limit that stops them.
-func (c *Conn) HoldHead(n int) *Exceeded {
+// Close, or returns the limit that stops them, an *Exceeded.
+func (c *Conn) HoldHead(n int) error {
 	l, of := c.gate.load, c.gate.limits()
-	over := l.take(int64(n), &l.heads, &c.client.heads, int(of.HeadsSize), int(of.headsShare()), Heads, of)
-	if over != nil {
-		c.gate.logLimit(over)
+	if over := c.gate.take(int64(n), &l.heads, &c.client.heads, int(of.HeadsSize), int(of.headsShare()), Heads, of); over != nil {
 		return over
 	}
 	if c.head.Add(int64(n)); c.closed.Load() {
@@ -336,17 +329,16 @@ func (l *Load) Status() Status {
 	return s
 }
 
-// enter counts a connection from a, or returns the limit that stops it.
-func (l *Load) enter(a netip.Addr, of *Limits) (*client, *Exceeded) {
+// enter counts a connection from a, or returns nil and the limit that stops it.
+func (l *Load) enter(a netip.Addr, of *Limits) (c *client, stops Kind) {
 	key := ClientKey(a)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.clients[key]
-	switch {
+	switch c = l.clients[key]; {
 	case l.conns >= of.Connections:
-		return nil, l.exceeded(Connections, of)
+		return nil, Connections
 	case c != nil && c.conns >= of.ConnectionsPerClient:
-		return nil, l.exceeded(ConnectionsPerClient, of)
+		return nil, ConnectionsPerClient
 	case c == nil:
 		if l.clients == nil {
 			l.clients = map[netip.Prefix]*client{}
@@ -356,7 +348,7 @@ func (l *Load) enter(a netip.Addr, of *Limits) (*client, *Exceeded) {
 	}
 	l.conns++
 	c.conns++
-	return c, nil
+	return c, 0
 }
 
 // leave undoes one enter.
@@ -371,21 +363,15 @@ func (l *Load) leave(c *client) {
 
 // take counts n more tunnels, requests or octets, of all clients and of one, or returns
 // the limit that stops them.
-func (l *Load) take(n int64, all, own *atomic.Int64, most, mostOwn int, inAll Kind, of *Limits) *Exceeded {
+func (g *Gate) take(n int64, all, own *atomic.Int64, most, mostOwn int, inAll Kind, of *Limits) *Exceeded {
 	if own.Add(n) > int64(mostOwn) {
 		own.Add(-n)
-		return l.exceeded(inAll+1, of)
+		return g.exceeded(inAll+1, of)
 	}
 	if all.Add(n) > int64(most) {
 		all.Add(-n)
 		own.Add(-n)
-		return l.exceeded(inAll, of)
+		return g.exceeded(inAll, of)
 	}
 	return nil
-}
-
-// exceeded counts that a limit was reached.
-func (l *Load) exceeded(which Kind, of *Limits) *Exceeded {
-	l.reached[which].Add(1)
-	return &Exceeded{which, which.value(of)}
 }

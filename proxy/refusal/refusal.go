@@ -2,8 +2,9 @@
 // phrase, Proxy-Status (RFC 9209) and a body that explains the refusal (RFC 9457).
 // Plain data goes in, an http.Response comes out.
 //
-// refusal.go has the answer and its first sentence, problem.go the body, json.go its form as
-// JSON, queue.go the texts about turns, use.go those about the use of pages.
+// refusal.go has the answer and its first sentence, problem.go the body, queue.go
+// the texts about turns, use.go those about the use of pages, unreachable.go those about sites
+// that are not reached.
 package refusal
 
 import (

@@ -132,7 +132,7 @@ func (c *Conn) fill() error {
 	for {
 		n, err := c.Conn.Read(c.first[:])
 		if n > 0 {
-			c.heads.Prepend(c.first[:n])
+			c.heads.Prepend(c.first[0])
 			return nil
 		}
 		if err != nil {

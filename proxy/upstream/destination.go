@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -13,7 +12,19 @@ import (
 )
 
 // ErrDestination is wrapped by every error of a destination that heed may not reach.
-var ErrDestination = errors.New("heed may not reach it")
+var ErrDestination error = &barred{"heed may not reach it", rules.ReasonDestination}
+
+// barred is the error of an address that heed does not let itself reach.
+type barred struct {
+	text   string
+	reason rules.Reason
+}
+
+// Error implements error.
+func (b *barred) Error() string { return b.text }
+
+// BarredFor returns the reason for which a request for such an address is refused.
+func (b *barred) BarredFor() rules.Reason { return b.reason }
 
 // Destinations defines which destinations may be reached. A destination is checked
 // by name and, when it is dialled, by the address that the name has at that moment,
@@ -132,23 +143,29 @@ func (d *Destinations) checkHost(host string, port uint16, placed bool) (checked
 // name shows.
 func (d *Destinations) checkHostOnly(host string, port uint16) error {
 	v, err := d.checkHost(host, port, false)
-	local := host == "localhost" || strings.HasSuffix(host, ".localhost") // RFC 6761 §6.3
-	if err == nil && local && d != nil && (!d.Private || d.NoLoopback) && !v.opened {
+	if err == nil && namesThisMachine(host) && d != nil && (!d.Private || d.NoLoopback) && !v.opened {
 		err = &DestinationError{host: host, class: Loopback}
 	}
 	return err
 }
 
-// checkAddr checks an address of the host.
+// namesThisMachine reports whether a canonical host is a name of this machine (RFC 6761 §6.3).
+func namesThisMachine(host string) bool {
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// checkAddr checks an address of the host, and those that it carries.
 func (v checkedHost) checkAddr(a netip.Addr, port uint16) error {
 	if v.Destinations == nil {
 		return nil
 	}
 	a = a.WithZone("").Unmap()
-	meant := func(p Destination) bool { return p.hasAddress(a, port) }
-	if slices.ContainsFunc(v.Refuse, func(p Destination) bool { return meant(p) || p.carriedBy(a, port) }) {
-		return &DestinationError{host: v.host, address: a, listed: true}
+	for _, to := range append(embedded(a), a) {
+		if slices.ContainsFunc(v.Refuse, func(p Destination) bool { return p.hasAddress(to, port) }) {
+			return &DestinationError{host: v.host, address: a, listed: true}
+		}
 	}
+	meant := func(p Destination) bool { return p.hasAddress(a, port) }
 	c := v.class(a)
 	switch {
 	case v.placed, c == Public, slices.ContainsFunc(v.Allow, meant), c.ownNetwork() && (v.opened || v.Private && !(v.NoLoopback && c.thisMachine())):
@@ -248,14 +265,4 @@ func (d Destination) Covers(e Destination) bool {
 		return d.names.Covers(e.names)
 	}
 	return e.prefix.IsValid() && (d.port == 0 || d.port == e.port) && d.prefix.Bits() <= e.prefix.Bits() && d.prefix.Contains(e.prefix.Addr())
-}
-
-// carriedBy reports whether d matches an IPv4 address that a carries.
-func (d Destination) carriedBy(a netip.Addr, port uint16) bool {
-	for _, inner := range embedded(a) {
-		if d.hasAddress(inner, port) {
-			return true
-		}
-	}
-	return false
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 
 	"heed/rules"
@@ -56,15 +55,12 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 func (g *guardedFetch) Send(q *Request) (*http.Response, error) {
 	r := q.Request
 	t := g.transports.transport(r.URL.Scheme, r.URL.Host)
-	if g.begun && t != g.first {
-		t = g.transports.withoutCertificate(r)
-	}
 	if from, named := r.Context().Value(namedKey{}).(rules.Origin); named && !g.begun && r.URL.Hostname() != from.Host {
 		g.begun, g.first = true, g.transports.transport(from.Scheme, from.Authority())
 		g.from.Store(uint32(g.placedClass(from)))
-		if t != g.first {
-			t = g.transports.withoutCertificate(r)
-		}
+	}
+	if g.begun && t != g.first {
+		t = g.transports.withoutCertificate(t)
 	}
 	through, err := t.dialer.through(r)
 	proxied := through != nil
@@ -153,7 +149,7 @@ func (g *guardedFetch) looksLike(host string) (c Class, known bool) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return g.class(a), true
 	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if namesThisMachine(host) {
 		return Loopback, true
 	}
 	return Invalid, false
@@ -168,19 +164,15 @@ type floor struct {
 // floorKey is the context key of the floor for what is dialled under a context.
 type floorKey struct{}
 
-// checkFloor returns the error for a connection dialled under ctx that may not reach
-// address, an IP address and a port; nil when it may.
-func checkFloor(ctx context.Context, address string) error {
+// checkFloor returns the error for a connection dialled under ctx that may not reach to; nil
+// when it may.
+func checkFloor(ctx context.Context, to netip.Addr) error {
 	low, ok := ctx.Value(floorKey{}).(floor)
 	if !ok {
 		return nil
 	}
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return low.refuse(address, Invalid)
-	}
-	if c := low.classify(to.Addr()); c.lessPublic(low.class) {
-		return low.refuse(to.Addr().String(), c)
+	if c := low.classify(to); c.lessPublic(low.class) {
+		return low.refuse(to.String(), c)
 	}
 	return nil
 }

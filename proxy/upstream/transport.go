@@ -86,11 +86,7 @@ type TransportConfig struct {
 	// Its connections serve one request each.
 	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Settings of a HostRoute for sites, which do not apply to an https proxy.
-	siteRoots   *x509.CertPool   // nil: RootCAs
-	site        *SiteCert        // nil: what the roots have signed
-	certificate *tls.Certificate // nil: none is shown
-	oldTLS      bool             // see HostRoute.OldTLS
+	route routeKey // for sites: it does not apply to an https proxy
 
 	// Dialer dials what the checks let pass. Its Timeout is overwritten, and its
 	// ControlContext is called after the checks of an address. For tests, which give
@@ -171,17 +167,17 @@ func (t *transport) alone() *transport {
 // siteTLS returns the TLS configuration for sites.
 func (c *TransportConfig) siteTLS() *tls.Config {
 	config := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	if c.siteRoots != nil {
-		config.RootCAs = c.siteRoots
+	if c.route.roots != nil {
+		config.RootCAs = c.route.roots
 	}
-	if c.site != nil {
-		config.InsecureSkipVerify, config.VerifyConnection = true, c.site.check
+	if c.route.site != nil {
+		config.InsecureSkipVerify, config.VerifyConnection = true, c.route.site.check
 	}
-	if c.oldTLS {
+	if c.route.old {
 		config.MinVersion, config.CipherSuites = tls.VersionTLS10, oldSuites()
 	}
-	if c.certificate != nil {
-		config.Certificates = []tls.Certificate{*c.certificate}
+	if c.route.certificate != nil {
+		config.Certificates = []tls.Certificate{*c.route.certificate}
 	}
 	return config
 }
@@ -296,15 +292,15 @@ func (d *dialer) checkDial(addr string, placed bool) (checkedHost, error) {
 // mayReach returns an error when heed may not connect to address, an IP address and
 // a port.
 func (d *dialer) mayReach(ctx context.Context, v checkedHost, address string) error {
-	if d.Self != nil && d.Self.Has(address) {
+	to, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %s is no address", ErrDestination, address)
+	case d.Self != nil && d.Self.Has(address):
 		return ErrSelf
 	}
-	if err := checkFloor(ctx, address); err != nil {
+	if err := checkFloor(ctx, to.Addr()); err != nil {
 		return err
-	}
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("%w: %s is no address", ErrDestination, address)
 	}
 	return v.checkAddr(to.Addr(), to.Port())
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"heed/internal/acl"
-	"heed/internal/pageurl"
 	"heed/internal/passport"
 	"heed/proxy/http1"
 	"heed/proxy/limit"
@@ -186,13 +185,13 @@ const ownAddress = "the address is one that heed itself listens on"
 
 // setTarget makes the target that is judged and sent the octets of uri, and reports
 // whether they can be sent. u is uri as net/http has parsed it. What a request line
-// cannot contain is the exception: see pageurl.SendableTarget.
+// cannot contain is the exception: see rules.SendableTarget.
 func (q *request) setTarget(u *url.URL, uri string) (ok bool) {
 	if u.Path == "*" {
 		q.target = u.RequestURI()
 		return true
 	}
-	q.target, ok = pageurl.SendableTarget(uri)
+	q.target, ok = rules.SendableTarget(uri)
 	return ok
 }
 
@@ -217,7 +216,7 @@ func judgeable(r *http.Request, target string) denial {
 	if target[0] != '/' && !(target == "*" && r.Method == http.MethodOptions) {
 		return malformed("the target's path does not begin with a slash")
 	}
-	if fault := pageurl.Fault(target); fault != "" {
+	if fault := rules.TargetFault(target); fault != "" {
 		return malformed(fault)
 	}
 	return denial{}
@@ -272,7 +271,7 @@ func partOf(h http.Header) (part, page string) {
 	if len(v) != 1 || !parts[v[0]] {
 		return "", ""
 	}
-	u, err := url.Parse(pageurl.EscapePercents(h.Get("Referer")))
+	u, err := url.Parse(rules.EscapePercents(h.Get("Referer")))
 	if err != nil || u.Host == "" {
 		return v[0], ""
 	}

@@ -83,6 +83,19 @@ func (a *Agent) Name() string {
 	return a.Tokens[0].Name
 }
 
+// robotic reports whether a clean name is one word that calls itself a robot.
+func robotic(name string) bool {
+	if genericWords[name] || strings.Contains(name, " ") {
+		return false
+	}
+	for _, mark := range [...]string{"bot", "crawl", "spider", "slurp"} {
+		if strings.Contains(name, mark) {
+			return true
+		}
+	}
+	return false
+}
+
 // Names returns the names of the tokens as they were written, without versions; nil without
 // tokens.
 func (a *Agent) Names() (all []string) {

@@ -23,19 +23,6 @@ var genericWords = wordSet(`a an and bot bots browser checker client collector c
 	internet link links mail net news of offline or page robot robots search site
 	spider spiders sucker the tool tools user agent web website www`)
 
-// robotic reports whether a clean name is one word that calls itself a robot.
-func robotic(name string) bool {
-	if genericWords[name] || strings.Contains(name, " ") {
-		return false
-	}
-	for _, mark := range [...]string{"bot", "crawl", "spider", "slurp"} {
-		if strings.Contains(name, mark) {
-			return true
-		}
-	}
-	return false
-}
-
 // chains contains the groups that an agent obeys when none has its own name, the
 // nearest first, as the crawlers' vendors document them.
 var chains = map[string][]string{

@@ -184,3 +184,51 @@ func numericLast(h string) bool {
 	}
 	return strings.Trim(last, "0123456789") == "" || last == "0x"
 }
+
+// errNoSite returns the error of an address that is no URL of a site.
+func errNoSite(address string) error {
+	return fmt.Errorf(`%q is not the URL of a site; write it out, such as "https://example.org/page"`, address)
+}
+
+// ParseRecorded is ParseURL for an address as a record has it: it may also be tcp://HOST:PORT, of
+// a redirected connection that is neither HTTP nor TLS.
+func ParseRecorded(address string) (o Origin, target string, err error) {
+	authority, ok := strings.CutPrefix(address, "tcp://")
+	if !ok {
+		return ParseURL(address)
+	}
+	if _, _, err := net.SplitHostPort(authority); err != nil {
+		return o, "", errNoSite(address)
+	}
+	if o, err = ParseOrigin("https", authority); err != nil {
+		return o, "", fmt.Errorf("%q names no site: %v", address, err)
+	}
+	o.Scheme = "tcp"
+	return o, "/", nil
+}
+
+// ParseURL splits the URL of a page, such as "https://example.org/a?b", into its
+// origin and the request target that a client sends: the octets as they are, without
+// a fragment, and with blanks as escapes. An error describes the part that is wrong.
+func ParseURL(address string) (o Origin, target string, err error) {
+	asked, _, _ := strings.Cut(address, "#")
+	u, err := url.Parse(EscapePercents(asked))
+	if scheme, _, found := strings.Cut(asked, "://"); err != nil && (!found || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")) {
+		return o, "", errNoSite(address) // whatever url.Parse takes it for
+	}
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return o, "", fmt.Errorf("%q is not a URL: %v", address, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return o, "", errNoSite(address)
+	}
+	if o, err = OriginOf(u); err != nil {
+		return o, "", fmt.Errorf("%q names no site: %v", address, err)
+	}
+	target, _ = SendableTarget(strings.ReplaceAll(asked, " ", "%20")) // controls are errors of url.Parse
+	return o, target, nil
+}

@@ -9,7 +9,6 @@ import (
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/config"
-	"heed/internal/pageurl"
 	"heed/internal/safetext"
 	"heed/rules"
 )
@@ -27,7 +26,7 @@ func explainRedacted(ctx context.Context, r *store.Record, o rules.Origin, targe
 		if !d.Redacted || last != nil && d.Time.Before(last.Time) {
 			return nil
 		}
-		origin, recorded, err := pageurl.Parse(d.URL)
+		origin, recorded, err := rules.ParseURL(d.URL)
 		if err == nil && origin == o && slices.ContainsFunc(targets, func(target string) bool { return audit.MayBeRedacted(recorded, target) }) {
 			last = d
 		}

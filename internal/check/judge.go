@@ -11,7 +11,6 @@ import (
 	"heed/internal/judge"
 	"heed/internal/memo"
 	"heed/internal/pace"
-	"heed/internal/pageurl"
 	"heed/internal/signal"
 	"heed/internal/why"
 	"heed/proxy/upstream"
@@ -56,7 +55,7 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 // ask is Ask; without ofSite the Judgement has no delay and no sitemaps, which are the same for
 // all URLs of a site.
 func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool, policy policyOf) (*control.Judgement, error) {
-	origin, target, err := pageurl.Parse(address)
+	origin, target, err := rules.ParseURL(address)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Names = id.Judged.Names()
 	}
 	barred, why := j.barred(origin)
-	if fault := pageurl.Fault(target); fault != "" && barred != rules.ReasonLoop {
+	if fault := rules.TargetFault(target); fault != "" && barred != rules.ReasonLoop {
 		barred, why = rules.ReasonMalformed, fault
 	}
 	if t.Purposes = nil; j.uses != nil {

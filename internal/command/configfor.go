@@ -15,7 +15,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/judge"
-	"heed/internal/pageurl"
 	"heed/internal/passport"
 	"heed/internal/route"
 	"heed/rules"
@@ -29,7 +28,7 @@ func (c *ConfigShowCmd) showFor(a *console.App, cfg *config.Config) error {
 	if c.JSON {
 		return errors.New("--for is for people, --json for programs\nLeave one of them out")
 	}
-	origin, target, err := pageurl.Parse(c.URL)
+	origin, target, err := rules.ParseURL(c.URL)
 	if err != nil {
 		return err
 	}
@@ -286,7 +285,7 @@ func (s *shownFor) verdict(a *console.App) error {
 		q.Barred = rules.ReasonLoop
 	case to.CheckOrigin(s.origin) != nil:
 		q.Barred = rules.ReasonDestination
-	case pageurl.Fault(s.target) != "":
+	case rules.TargetFault(s.target) != "":
 		q.Barred = rules.ReasonMalformed
 	}
 	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: self, Stored: route.FindStored(s.cfg)}, control.RouteSpec{})

@@ -13,8 +13,8 @@ import (
 	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/pace"
-	"heed/internal/pageurl"
 	"heed/internal/state"
+	"heed/rules"
 )
 
 // dashboard returns the pages of the admin listener. defaults is proxy.toml as built in.
@@ -91,7 +91,7 @@ func (o operated) EndObserving() error {
 
 // EndPause implements dashboard.Actions.
 func (o operated) EndPause(origin string) error {
-	site, _, err := pageurl.Parse(origin)
+	site, _, err := rules.ParseURL(origin)
 	if err != nil {
 		return err
 	}

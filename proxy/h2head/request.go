@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2/hpack"
 
-	"heed/internal/pageurl"
 	"heed/internal/safetext"
+	"heed/rules"
 )
 
 // The pseudo-header fields of requests (RFC 9113 §8.3.1, RFC 8441 §4).
@@ -173,7 +173,7 @@ func (q *request) site() string {
 
 // parseTarget parses a request target as the handler gets it.
 func parseTarget(target string) (*url.URL, error) {
-	return url.ParseRequestURI(pageurl.EscapePercents(target))
+	return url.ParseRequestURI(rules.EscapePercents(target))
 }
 
 // check returns what the handler has to know of a request with these fields; nil: nothing
@@ -188,7 +188,7 @@ func check(fields []hpack.HeaderField, ended bool) *Note {
 	if strings.IndexByte(target, '\t') >= 0 {
 		return &Note{Fault: "the request target contains a control character"}
 	}
-	odd := strings.IndexByte(target, '%') >= 0 && pageurl.EscapePercents(target) != target
+	odd := strings.IndexByte(target, '%') >= 0 && rules.EscapePercents(target) != target
 	if odd || !strings.HasPrefix(target, "/") && target != "" {
 		if _, err := parseTarget(target); err != nil {
 			return &Note{Fault: "the request target is neither an absolute URL nor a path"}

@@ -121,49 +121,6 @@ type Conn struct {
 	deadline atomic.Int64 // of writing, in unix nanoseconds; 0: not set by Write
 	foreign  atomic.Bool  // a caller has set a deadline for writing
 	head     atomic.Int64 // octets of a head that is not complete
-	read     readDeadline
-}
-
-// readDeadline is the deadline of reading. It is passed on when a Read begins, or is
-// waiting: most that are set for a request concern no Read.
-type readDeadline struct {
-	mu      sync.Mutex
-	readers int       // Reads that are waiting
-	is, set time.Time // that of the connection, and the one set last
-}
-
-// applyLocked passes the deadline on to c.
-func (d *readDeadline) applyLocked(c net.Conn) error {
-	if d.is.Equal(d.set) {
-		return nil
-	}
-	d.is = d.set
-	return c.SetReadDeadline(d.set)
-}
-
-// Read implements net.Conn.
-func (c *Conn) Read(b []byte) (int, error) {
-	d := &c.read
-	d.mu.Lock()
-	d.readers++
-	_ = d.applyLocked(c.Conn) // on a closed connection Read fails as well
-	d.mu.Unlock()
-	n, err := c.Conn.Read(b)
-	d.mu.Lock()
-	d.readers--
-	d.mu.Unlock()
-	return n, err
-}
-
-// SetReadDeadline implements net.Conn.
-func (c *Conn) SetReadDeadline(t time.Time) error {
-	d := &c.read
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.set = t; d.readers == 0 {
-		return nil
-	}
-	return d.applyLocked(c.Conn)
 }
 
 // Write implements net.Conn. The deadline is moved only when it has come near,

@@ -114,26 +114,18 @@ func (l *listener) admitConn(c net.Conn) *Conn {
 // not take what is written within ReadTime.
 type Conn struct {
 	net.Conn
-	gate     *Gate
-	client   *client
-	tunnel   atomic.Bool  // it counts as a tunnel too
-	closed   atomic.Bool  // it does not count any more
-	deadline atomic.Int64 // of writing, in unix nanoseconds; 0: not set by Write
-	foreign  atomic.Bool  // a caller has set a deadline for writing
-	head     atomic.Int64 // octets of a head that is not complete
+	gate    *Gate
+	client  *client
+	tunnel  atomic.Bool  // it counts as a tunnel too
+	closed  atomic.Bool  // it does not count any more
+	foreign atomic.Bool  // a caller has set a deadline for writing
+	head    atomic.Int64 // octets of a head that is not complete
 }
 
-// Write implements net.Conn. The deadline is moved only when it has come near,
-// so that it costs nothing to speak of.
+// Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.foreign.Load() {
-		limit := c.gate.limits().ReadTime
-		now := time.Now()
-		if c.deadline.Load()-now.UnixNano() < int64(limit) {
-			end := now.Add(limit + limit/4)
-			c.deadline.Store(end.UnixNano())
-			_ = c.Conn.SetWriteDeadline(end) // on a closed connection Write fails as well
-		}
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.gate.limits().ReadTime)) // on a closed connection Write fails as well
 	}
 	n, err := c.Conn.Write(b)
 	if err != nil && !c.foreign.Load() {
@@ -157,7 +149,6 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 		return nil
 	}
 	c.foreign.Store(!t.IsZero())
-	c.deadline.Store(0)
 	return c.Conn.SetWriteDeadline(t)
 }
 

@@ -61,7 +61,7 @@ type Settings struct {
 
 	// Destinations defines which destinations may be requested; Upstream and
 	// Policies look at the addresses as well. Nil: all.
-	Destinations *upstream.Destinations
+	Destinations *acl.Destinations
 
 	// Rules are the operator's settings for clients and sites. Nil: there are none.
 	Rules *acl.Rules
@@ -110,7 +110,7 @@ type Config struct {
 
 	// Self holds the addresses this process listens on, which are never
 	// forwarded to. Nil: a set of this Proxy's own.
-	Self *upstream.Addrs
+	Self *acl.Addrs
 
 	// CACert and Bundle return what /ca.pem and /bundle.pem answer to a
 	// direct request. Nil: not served.
@@ -182,7 +182,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("name %q is not a token: use letters, digits and -._ only", c.Name)
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	c.Self = cmp.Or(c.Self, &upstream.Addrs{})
+	c.Self = cmp.Or(c.Self, &acl.Addrs{})
 	c.Load = cmp.Or(c.Load, &limit.Load{})
 	if c.Now == nil {
 		c.Now = time.Now

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/ca"
 	"heed/internal/tools/testkit"
@@ -68,7 +69,7 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	r.roots = x509.NewCertPool()
 	r.caPEM = authority.CertPEM()
 	r.roots.AppendCertsFromPEM(r.caPEM)
-	self := &upstream.Addrs{}
+	self := &acl.Addrs{}
 	ways := upstream.NewHostTransports(upstream.TransportConfig{
 		Resolve: s.resolve, RootCAs: s.ca.Pool(), Self: self, ResponseHeaderTimeout: s.patience,
 	})

@@ -13,7 +13,6 @@ import (
 	"heed/internal/pace"
 	"heed/internal/signal"
 	"heed/internal/why"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -30,8 +29,8 @@ type Judge struct {
 	Held func(rules.Origin) []*rules.Policy
 	// Self are the addresses that heed listens on; nil: none. Destinations are those that it
 	// may reach; nil: all.
-	Self         *upstream.Addrs
-	Destinations *upstream.Destinations
+	Self         *acl.Addrs
+	Destinations *acl.Destinations
 
 	Delays   bool          // judgements contain the delay between two requests
 	Pacing   pace.Settings // the operator's; MaxDelay 0: there is no longest delay

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"heed/internal/acl"
 	"heed/internal/safetext"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
@@ -198,7 +199,7 @@ func cause(source rules.Source) string {
 	switch {
 	case errors.Is(source.Err, upstream.ErrLessPublic):
 		return "robots.txt redirects to a less public address than its own, which is not followed"
-	case errors.Is(source.Err, upstream.ErrDestination):
+	case errors.Is(source.Err, acl.ErrDestination):
 		return "robots.txt redirects to an address that heed may not reach"
 	case errors.As(source.Err, &public) && public.PublicText() != "":
 		return "robots.txt " + safetext.Printable(public.PublicText(), 300)

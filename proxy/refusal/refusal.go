@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/pace"
 	"heed/internal/reason"
@@ -37,7 +38,7 @@ type Case struct {
 	Host   string       // canonical name of the site, without a port; empty: none was named
 
 	// Err is what stopped the request: a *limit.Exceeded, an error that wraps
-	// upstream.ErrDestination, or the error of the Transport. Nil: the decision did,
+	// acl.ErrDestination, or the error of the Transport. Nil: the decision did,
 	// and an error is that of the Entry's Policy.
 	Err        error
 	Status     int             // in place of the reason's; 0: the reason's
@@ -261,7 +262,7 @@ func (a *Answer) sentence() string {
 
 // destinationSentence states why a destination may not be reached.
 func (a *Answer) destinationSentence() string {
-	var why *upstream.DestinationError
+	var why *acl.DestinationError
 	if errors.As(a.err(), &why) {
 		return why.Sentence()
 	}

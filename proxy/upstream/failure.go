@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"heed/internal/acl"
 	"heed/proxy/http1"
 )
 
@@ -283,9 +284,9 @@ func siteFailure(err error) (status int, errorType string) {
 	var record tls.RecordHeaderError
 	timeout := errors.As(err, &netErr) && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case errors.Is(err, ErrDestination):
+	case errors.Is(err, acl.ErrDestination):
 		return http.StatusBadGateway, "destination_ip_prohibited"
-	case errors.Is(err, ErrSelf):
+	case errors.Is(err, acl.ErrSelf):
 		return http.StatusBadGateway, "proxy_loop_detected"
 	case IsShortOfFiles(err):
 		return http.StatusBadGateway, "proxy_internal_error"

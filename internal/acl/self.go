@@ -1,4 +1,4 @@
-package upstream
+package acl
 
 import (
 	"errors"
@@ -96,7 +96,7 @@ func (a *Addrs) HasHost(host string, port uint16) bool {
 	if set == nil || set.ports[port] == 0 {
 		return false
 	}
-	if namesThisMachine(host) {
+	if NamesThisMachine(host) {
 		return set.has(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || set.has(netip.IPv6Loopback(), port)
 	}
 	to, err := netip.ParseAddr(host)

@@ -108,14 +108,15 @@ func (p *Proxy) logLimit(over *limit.Exceeded, times uint64) {
 func (p *Proxy) Serve(l net.Listener) error {
 	p.config.Self.Add(l.Addr())
 	defer p.config.Self.Remove(l.Addr())
-	return p.accept(p.gate.Listener(l, p.turnAway), func(c *limit.Conn) {
+	return p.accept(l, p.turnAway, func(c *limit.Conn) {
 		p.newClientConn(c, c, clientInfo(c), nil).serve()
 	})
 }
 
-// accept passes each connection that l, which is the gate's, accepts to serve, in a goroutine
-// of its own. It returns nil after Shutdown, and an error that does not pass. It closes l.
-func (p *Proxy) accept(l net.Listener, serve func(*limit.Conn)) error {
+// accept passes each connection that l accepts to serve, in a goroutine of its own, or to reject
+// when there is no room for it. It returns nil after Shutdown, and an error that does not pass. It
+// closes l.
+func (p *Proxy) accept(l net.Listener, reject func(net.Conn, *limit.Exceeded), serve func(*limit.Conn)) error {
 	defer l.Close()
 	p.listeners.add(l)
 	defer p.listeners.remove(l)
@@ -125,13 +126,18 @@ func (p *Proxy) accept(l net.Listener, serve func(*limit.Conn)) error {
 		switch {
 		case err == nil:
 			pause = 0
-			go serve(c.(*limit.Conn))
+			if counted := p.gate.Admit(c, reject); counted != nil {
+				go serve(counted)
+			}
 		case p.closing.Load():
 		case slices.ContainsFunc(shortages, func(e error) bool { return errors.Is(err, e) }):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			p.config.Log.Warn("clients cannot connect", "error", err)
-			if idle, ok := p.config.Live().Upstream.(interface{ CloseIdleConnections() }); ok && upstream.IsShortOfFiles(err) {
-				idle.CloseIdleConnections()
+			if upstream.IsShortOfFiles(err) {
+				p.gate.CountExceeded(limit.OpenFiles)
+				if idle, ok := p.config.Live().Upstream.(interface{ CloseIdleConnections() }); ok {
+					idle.CloseIdleConnections()
+				}
 			}
 			p.pause(p.lasting, pause)
 		default:

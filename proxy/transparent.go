@@ -59,8 +59,7 @@ func (p *Proxy) ServeTransparent(l Transparent) error {
 		defer self.Remove(l.Addr())
 		defer self.WatchDials()()
 	}
-	gated := p.gate.Listener(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) })
-	return p.accept(gated, func(c *limit.Conn) {
+	return p.accept(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) }, func(c *limit.Conn) {
 		(&redirectedConn{proxy: p, listener: &l, counted: c}).serve()
 	})
 }

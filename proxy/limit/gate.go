@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -58,39 +57,10 @@ func (g *Gate) exceeded(which Kind, of *Limits) *Exceeded {
 	return over
 }
 
-// Listener returns a listener that counts the connections of l. Each that Accept
-// returns is a *Conn. What a limit stops goes to reject, which must close it; it runs
-// in a separate goroutine, a bounded number at a time, and what comes beyond is
-// closed.
-func (g *Gate) Listener(l net.Listener, reject func(net.Conn, *Exceeded)) net.Listener {
-	return &listener{l, g, reject}
-}
-
-type listener struct {
-	net.Listener
-	gate   *Gate
-	reject func(net.Conn, *Exceeded)
-}
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			l.gate.CountExceeded(OpenFiles) // who accepts waits, longer each time, and comes again
-		}
-		if err != nil {
-			return nil, err
-		}
-		if counted := l.admitConn(c); counted != nil {
-			return counted, nil
-		}
-	}
-}
-
-// admitConn counts c, or rejects it and returns nil.
-func (l *listener) admitConn(c net.Conn) *Conn {
-	g := l.gate
+// Admit counts a connection that was accepted, or returns nil. What a limit stops goes to
+// reject, which must close it; it runs in a separate goroutine, a bounded number at a time,
+// and what comes beyond is closed.
+func (g *Gate) Admit(c net.Conn, reject func(net.Conn, *Exceeded)) *Conn {
 	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
 	client, stops := g.load.enter(at.Addr(), g.limits())
 	if client != nil {
@@ -101,7 +71,7 @@ func (l *listener) admitConn(c net.Conn) *Conn {
 	case g.rejecting <- struct{}{}:
 		go func() {
 			defer func() { <-g.rejecting }()
-			l.reject(c, over)
+			reject(c, over)
 		}()
 	default:
 		c.Close()

@@ -144,8 +144,7 @@ func errorSize(err error) int {
 		return 0
 	}
 	n := len(err.Error())
-	var verification *tls.CertificateVerificationError
-	if errors.As(err, &verification) {
+	if verification, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		for _, c := range verification.UnverifiedCertificates {
 			n += parsedCertificate * len(c.Raw)
 		}
@@ -184,15 +183,3 @@ func (e *publicError) PublicText() string { return e.public }
 
 // Unwrap returns the wrapped error.
 func (e *publicError) Unwrap() error { return e.err }
-
-// publicText returns the public text of err; empty when it has none.
-func publicText(err error) string {
-	var public interface {
-		error
-		PublicText() string
-	}
-	if errors.As(err, &public) {
-		return public.PublicText()
-	}
-	return ""
-}

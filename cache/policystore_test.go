@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -145,8 +146,8 @@ func TestHeed_PublicTextIsKept(t *testing.T) {
 	}
 	for _, e := range []*entry{e, again} {
 		src := e.policy.Source()
-		if publicText(src.Err) != "redirects in a circle" || src.Err.Error() != "redirects in a circle: "+errNetwork.Error() {
-			t.Errorf("%v, public text %q", src.Err, publicText(src.Err))
+		if safetext.Public(src.Err) != "redirects in a circle" || src.Err.Error() != "redirects in a circle: "+errNetwork.Error() {
+			t.Errorf("%v, public text %q", src.Err, safetext.Public(src.Err))
 		}
 	}
 }

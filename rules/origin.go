@@ -217,8 +217,7 @@ func ParseURL(address string) (o Origin, target string, err error) {
 		return o, "", errNoSite(address) // whatever url.Parse takes it for
 	}
 	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
 			err = inner.Err
 		}
 		return o, "", fmt.Errorf("%q is not a URL: %v", address, err)

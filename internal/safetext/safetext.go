@@ -5,6 +5,7 @@ package safetext
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -88,6 +89,22 @@ func Clip(s string, limit int) string {
 // Error returns the text of err as Printable does, at most 300 octets of it. err
 // must not be nil.
 func Error(err error) string { return Printable(err.Error(), maxError) }
+
+// Public returns what an error says to clients: words that follow a name, such as
+// "robots.txt", and have nothing about heed's network in them; empty for an error of which
+// clients learn nothing.
+func Public(err error) string {
+	public, _ := errors.AsType[publicError](err)
+	if public == nil {
+		return ""
+	}
+	return public.PublicText()
+}
+
+type publicError interface {
+	error
+	PublicText() string
+}
 
 // Octets returns s, a request target or a URL with one, as printable ASCII without
 // blanks: every other octet is written as \xHH, and a backslash that would begin such

@@ -195,14 +195,13 @@ func cause(source rules.Source) string {
 	if tooMany := unusable(source.Err); tooMany != nil {
 		return tooMany.Error()
 	}
-	var public publicError
-	switch {
+	switch public := safetext.Public(source.Err); {
 	case errors.Is(source.Err, upstream.ErrLessPublic):
 		return "robots.txt redirects to a less public address than its own, which is not followed"
 	case errors.Is(source.Err, acl.ErrDestination):
 		return "robots.txt redirects to an address that heed may not reach"
-	case errors.As(source.Err, &public) && public.PublicText() != "":
-		return "robots.txt " + safetext.Printable(public.PublicText(), 300)
+	case public != "":
+		return "robots.txt " + safetext.Printable(public, 300)
 	case source.Status == http.StatusOK, source.Status == http.StatusNonAuthoritativeInfo:
 		return "robots.txt could not be read to its end"
 	case source.Status != 0:
@@ -216,14 +215,6 @@ func cause(source rules.Source) string {
 		return "robots.txt was not answered in time (" + failure.Type + ")"
 	}
 	return "robots.txt was not answered (" + failure.Type + ")"
-}
-
-// publicError is an error of fetching robots.txt with a text that clients may
-// read: words that follow "robots.txt" in a sentence, and that hold nothing about
-// heed's network.
-type publicError interface {
-	error
-	PublicText() string
 }
 
 // render returns the refusal as problem+json, HTML or plain text, whichever

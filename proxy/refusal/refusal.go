@@ -262,8 +262,7 @@ func (a *Answer) sentence() string {
 
 // destinationSentence states why a destination may not be reached.
 func (a *Answer) destinationSentence() string {
-	var why *acl.DestinationError
-	if errors.As(a.err(), &why) {
+	if why, ok := errors.AsType[*acl.DestinationError](a.err()); ok {
 		return why.Sentence()
 	}
 	return "Refused by heed: this proxy may not reach " + a.of.Entry.Host

@@ -163,8 +163,7 @@ func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 // saysNothing reports whether err, of reading a head, means that nothing of an answer has
 // come, but perhaps octets that no request has asked for.
 func (c *conn) saysNothing(err error) bool {
-	var fault *http1.Fault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*http1.Fault](err); ok {
 		return fault.Kind == http1.NotHTTP
 	}
 	return len(c.in.Buffered()) == 0 && !isTimeout(err)

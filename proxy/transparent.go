@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -238,7 +239,7 @@ func (a *redirectedConn) serveTLS() {
 // serveOther passes on or refuses what is neither HTTP nor TLS. err is why it ended
 // before that was clear; nil: it did not.
 func (a *redirectedConn) serveOther(err error) {
-	silent := len(a.conn.head) == 0 && isTimeout(err)
+	silent := len(a.conn.head) == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 	if a.tunnelsOther() && (err == nil || silent) {
 		_ = a.conn.SetReadDeadline(time.Time{})
 		a.opaque, a.silent = true, silent
@@ -254,11 +255,6 @@ func (a *redirectedConn) serveOther(err error) {
 	default:
 		a.refuse(rules.ReasonNotHTTP, "the connection carries neither TLS nor HTTP")
 	}
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // tunnel handles the connection as if the client had sent a CONNECT to the site, with

@@ -130,13 +130,13 @@ func TestHeed_BytesInFlightAreBounded(t *testing.T) {
 	f := testFetcher(t)
 	held := make(chan answer)
 	for range maxSiteLongBodies { // one site cannot have more
-		go func() { held <- f.fetch(t.Context(), slow, variantKey{}, validators{}) }()
+		go func() { held <- f.fetched(t.Context(), slow, variantKey{}, validators{}) }()
 	}
 	for range maxSiteLongBodies {
 		<-begun
 	}
 	short := strings.Repeat(file, shortBody/len(file))
-	if a := f.fetch(t.Context(), serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, short) }), variantKey{}, validators{}); a.err != nil || string(a.body) != short {
+	if a := f.fetched(t.Context(), serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, short) }), variantKey{}, validators{}); a.err != nil || string(a.body) != short {
 		t.Errorf("a short body beside long ones: %d bytes, err %v", len(a.body), a.err)
 	}
 	close(release)
@@ -145,7 +145,6 @@ func TestHeed_BytesInFlightAreBounded(t *testing.T) {
 		if a.err != nil {
 			t.Errorf("a long one: %v", a.err)
 		}
-		a.done()
 	}
 	f.longBodies.mu.Lock()
 	defer f.longBodies.mu.Unlock()
@@ -160,11 +159,10 @@ func TestHeed_ALongBodyWithoutRoomIsNotHeldAgainstTheSite(t *testing.T) {
 	f := testFetcher(t)
 	f.longBodies.most = 0
 	f.longBodies.mostWaiting = 0
-	a := f.fetch(t.Context(), o, variantKey{}, validators{})
+	a := f.fetched(t.Context(), o, variantKey{}, validators{})
 	if !errors.Is(a.err, errFull) || !a.local {
 		t.Fatalf("err %v, ours %v", a.err, a.local)
 	}
-	a.done()
 	c, _ := newCache(t, Config{})
 	c.fetcher.longBodies.mostWaiting, c.fetcher.longBodies.most = 0, 0
 	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unreachable || src.RetryAt.Sub(start) != ownRetry {

@@ -238,7 +238,7 @@ func (c *Cache) fallback(o rules.Origin, as variantKey, cause error) *entry {
 		prev = p.entry(as.key, now)
 	}
 	err := fmt.Errorf("waiting for %s: %w", o.RobotsURL(), cause)
-	return next(prev, answer{origin: o, as: as.userAgent, err: err, local: true}, now, 0, c.profile)
+	return next(prev, answer{origin: o, as: as.userAgent, siteReply: siteReply{err: err, local: true}}, now, 0, c.profile)
 }
 
 // refresh fetches the robots.txt of o for the variant as and stores the result. It returns nil
@@ -254,7 +254,7 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 		// not cause that.
 		if v := recover(); v != nil {
 			err := fmt.Errorf("internal fault while fetching %s: %v", o.RobotsURL(), v)
-			e = next(prev, answer{origin: o, as: as.userAgent, err: err}, c.now(), rand.Float64(), c.profile)
+			e = next(prev, answer{origin: o, as: as.userAgent, siteReply: siteReply{err: err}}, c.now(), rand.Float64(), c.profile)
 			p.set(as.key, e)
 		}
 	}()
@@ -278,17 +278,17 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 		tags = prev.validators
 	}
 	began := time.Now()
-	a := c.fetcher.fetch(c.carry(by, context.Background()), o, as, tags)
-	defer a.done()
-	e = next(prev, a, c.now(), rand.Float64(), c.profile)
-	if c.fetched != nil {
-		c.fetched(a.fetchOutcome(e), time.Since(began))
-	}
-	if !a.local { // the site was not requested: the next caller tries again
-		t.publish(&a, e)
-		p.set(as.key, e)
-		c.save(p, o, as.key, &a, e)
-	}
+	c.fetcher.fetch(c.carry(by, context.Background()), o, as, tags, func(a *answer) {
+		e = next(prev, *a, c.now(), rand.Float64(), c.profile)
+		if c.fetched != nil {
+			c.fetched(a.fetchOutcome(e), time.Since(began))
+		}
+		if !a.local { // the site was not requested: the next caller tries again
+			t.publish(a, e)
+			p.set(as.key, e)
+			c.save(p, o, as.key, a, e)
+		}
+	})
 	return e
 }
 

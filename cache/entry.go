@@ -67,25 +67,12 @@ func validatorsOf(h http.Header, url string) validators {
 
 // answer is the result of one fetch.
 type answer struct {
+	siteReply    // the final one; err is also why there is none
 	origin       rules.Origin
-	as           string      // the client's User-Agent that was sent; empty: heed's own
-	hops         []string    // the URLs that were requested, in order
-	url          string      // of the final answer, the last of hops
-	status       int         // of the final answer; 0 when there was none
-	header       http.Header // of the final answer
-	body         []byte      // decoded, whole lines; only with 200, 203 and 204
-	note         string      // for Source.Note
-	err          error       // why there is no usable answer; status may be set all the same
-	noConnection bool        // the origin itself was never reached
-	local        bool        // err is of heed itself: the site was not requested
-	release      func()      // releases the fetch's part of the limits; may be nil
-}
-
-// done releases the fetch's part of the limits. It is called when body is not needed any more.
-func (a *answer) done() {
-	if a.release != nil {
-		a.release()
-	}
+	as           string   // the client's User-Agent that was sent; empty: heed's own
+	hops         []string // the URLs that were requested, in order
+	url          string   // of the final answer, the last of hops
+	noConnection bool     // the origin itself was never reached
 }
 
 // copy returns the file that was read last, fresh or stale, or nil. e may be nil.
@@ -157,8 +144,7 @@ func errorSize(err error) int {
 		return 0
 	}
 	n := len(err.Error())
-	var verification *tls.CertificateVerificationError
-	if errors.As(err, &verification) {
+	if verification, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		for _, c := range verification.UnverifiedCertificates {
 			n += parsedCertificate * len(c.Raw)
 		}
@@ -197,15 +183,3 @@ func (e *publicError) PublicText() string { return e.public }
 
 // Unwrap returns the wrapped error.
 func (e *publicError) Unwrap() error { return e.err }
-
-// publicText returns the public text of err; empty when it has none.
-func publicText(err error) string {
-	var public interface {
-		error
-		PublicText() string
-	}
-	if errors.As(err, &public) {
-		return public.PublicText()
-	}
-	return ""
-}

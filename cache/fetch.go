@@ -110,34 +110,24 @@ type job struct {
 
 // fetch requests the robots.txt of o and follows redirects. as is the client under whose name
 // it is requested, the zero value heed itself; tags make the request conditional. An error is
-// part of the answer. The caller calls done on the answer. ctx is not that of a client's
-// request: all callers share the fetch, which continues when one of them leaves.
-func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as variantKey, tags validators) answer {
+// part of the answer, which use gets; the limits count its body until use returns. ctx is not
+// that of a client's request: all callers share the fetch, which continues when one of them
+// leaves.
+func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as variantKey, tags validators, use func(*answer)) {
 	ctx, end := context.WithCancelCause(ctx)
 	j := &job{fetcher: f, site: siteOf(o.Host), by: o.Host, signer: as.signer, accept: acceptRobots, most: maxBody, end: end}
-	panics := true
-	defer func() {
-		if panics { // then no caller can call done
-			j.leave()
-		}
-	}()
-	a := j.answer(ctx, o, as.userAgent, tags)
-	panics = false
-	return a
-}
-
-// answer waits for a ticket and makes the fetch.
-func (j *job) answer(ctx context.Context, o rules.Origin, as string, tags validators) answer {
-	a := answer{origin: o, as: as, release: j.leave}
+	defer j.leave()
+	a := &answer{origin: o, as: as.userAgent}
 	if err := j.enter(ctx, &j.fetches); err != nil {
 		a.err, a.local = fmt.Errorf("fetching %s: %w", o.RobotsURL(), err), true
-		return a
+		use(a)
+		return
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, answerTimeout(j.timeout))
 	defer cancel()
 	j.carrier = j.perFetch()
-	j.follow(ctx, &a, &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}, tags)
-	return a
+	j.follow(ctx, a, &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}, tags)
+	use(a)
 }
 
 // enter takes a ticket of l, which leave returns.
@@ -171,9 +161,7 @@ func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators
 			a.err = hops.explain(withCause(ctx, err))
 			return
 		case !r.redirects():
-			a.status, a.header, a.url = r.status, r.header, j.redact(u.String())
-			a.body, a.note, a.local = r.body, r.note, r.local
-			if r.err != nil {
+			if a.siteReply, a.url = *r, j.redact(u.String()); r.err != nil {
 				a.err = hops.explain(r.err)
 			}
 			return

@@ -85,7 +85,13 @@ func testFetcher(t testing.TB) *fetcher {
 
 func fetch(t *testing.T, o rules.Origin) answer {
 	t.Helper()
-	return testFetcher(t).fetch(t.Context(), o, variantKey{}, validators{})
+	return testFetcher(t).fetched(t.Context(), o, variantKey{}, validators{})
+}
+
+// fetched returns the answer to fetch.
+func (f *fetcher) fetched(ctx context.Context, o rules.Origin, as variantKey, tags validators) (a answer) {
+	f.fetch(ctx, o, as, tags, func(got *answer) { a = *got })
+	return a
 }
 
 func fetcherOver(tr http.RoundTripper) *fetcher {
@@ -113,7 +119,7 @@ func TestFetch_SendsOurNameAndNothingElse(t *testing.T) {
 	if ua := got.UserAgent(); ua != "heed-test/1" {
 		t.Errorf("User-Agent %q", ua)
 	}
-	testFetcher(t).fetch(t.Context(), o, variantKey{userAgent: "Client/2"}, validators{})
+	testFetcher(t).fetched(t.Context(), o, variantKey{userAgent: "Client/2"}, validators{})
 	if ua := got.UserAgent(); ua != "Client/2" {
 		t.Errorf("as the client: User-Agent %q", ua)
 	}
@@ -217,7 +223,7 @@ func TestHeed_FromHTTPSToHTTPIsRefused(t *testing.T) {
 	t.Cleanup(s.Close)
 	f := testFetcher(t)
 	f.perFetch = func() http.RoundTripper { return s.Client().Transport }
-	a := f.fetch(t.Context(), originOf(t, s.URL), variantKey{}, validators{})
+	a := f.fetched(t.Context(), originOf(t, s.URL), variantKey{}, validators{})
 	if a.err == nil || !strings.Contains(a.err.Error(), "https to http") || plainAsked {
 		t.Errorf("err %v, asked %v", a.err, plainAsked)
 	}
@@ -268,10 +274,10 @@ func TestHeed_OverHTTP2TheSameHolds(t *testing.T) {
 	t.Cleanup(s.Close)
 	f, o := testFetcher(t), originOf(t, s.URL)
 	f.perFetch = func() http.RoundTripper { return s.Client().Transport }
-	if a := f.fetch(t.Context(), o, variantKey{}, validators{}); a.err != nil || string(a.body) != file {
+	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err != nil || string(a.body) != file {
 		t.Errorf("whole: %+v", a)
 	}
-	if a := f.fetch(t.Context(), o, variantKey{userAgent: "cut/1"}, validators{}); a.err == nil || a.noConnection {
+	if a := f.fetched(t.Context(), o, variantKey{userAgent: "cut/1"}, validators{}); a.err == nil || a.noConnection {
 		t.Errorf("cut off: %+v", a)
 	}
 }
@@ -337,7 +343,7 @@ func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
 	})
 	f := testFetcher(t)
 	f.timeout = time.Minute // what ends it must be its length
-	if a := f.fetch(t.Context(), o, variantKey{}, validators{}); a.err == nil || sent.Load() > 4*maxBody {
+	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err == nil || sent.Load() > 4*maxBody {
 		t.Errorf("%d bytes of %d sent, err %v", len(a.body), sent.Load(), a.err)
 	}
 }
@@ -372,7 +378,7 @@ func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
 			w.WriteHeader(304)
 		}
 	})
-	a := testFetcher(t).fetch(t.Context(), o, variantKey{}, validators{URL: o.String() + "/real.txt", ETag: `"v1"`, LastModified: " then"})
+	a := testFetcher(t).fetched(t.Context(), o, variantKey{}, validators{URL: o.String() + "/real.txt", ETag: `"v1"`, LastModified: " then"})
 	if a.err != nil || a.status != 304 {
 		t.Fatalf("answer %+v", a)
 	}
@@ -384,7 +390,7 @@ func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
 func TestHeed_AnOriginNeverReachedIsDistinguished(t *testing.T) {
 	reached := func(name string, want bool, f *fetcher, o rules.Origin, target any) {
 		t.Helper()
-		a := f.fetch(t.Context(), o, variantKey{}, validators{})
+		a := f.fetched(t.Context(), o, variantKey{}, validators{})
 		if a.err == nil || a.noConnection == want || target != nil && !errors.As(a.err, target) {
 			t.Errorf("%s: err %v (%T wanted), no connection %v", name, a.err, target, a.noConnection)
 		}
@@ -420,10 +426,10 @@ func TestHeed_ADeadPooledConnectionIsNoConnection(t *testing.T) {
 		_, _ = c.Read(buf)
 	}()
 	f, o := testFetcher(t), originOf(t, "http://"+l.Addr().String())
-	if a := f.fetch(t.Context(), o, variantKey{}, validators{}); a.status != 404 {
+	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.status != 404 {
 		t.Fatalf("answer %+v", a)
 	}
-	if a := f.fetch(t.Context(), o, variantKey{}, validators{}); a.err == nil || !a.noConnection {
+	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err == nil || !a.noConnection {
 		t.Errorf("err %v, no connection %v", a.err, a.noConnection)
 	}
 }
@@ -469,7 +475,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 			f := fetcherOver(tr)
 			f.timeout = 10 * time.Second
 			begun := time.Now()
-			a := f.fetch(t.Context(), o, variantKey{}, validators{})
+			a := f.fetched(t.Context(), o, variantKey{}, validators{})
 			if !errors.Is(a.err, context.DeadlineExceeded) || !strings.Contains(a.err.Error(), "no answer within 10s") {
 				t.Errorf("%s: err %v", name, a.err)
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -172,7 +173,7 @@ func sourceOf(p *rules.Policy) *source {
 		s.Answer = a
 	}
 	if s.Err != nil {
-		s.ErrorText, s.PublicText = s.Err.Error(), publicText(s.Err)
+		s.ErrorText, s.PublicText = s.Err.Error(), safetext.Public(s.Err)
 	}
 	return s
 }

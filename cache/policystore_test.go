@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -61,7 +62,7 @@ func entries() map[string]*entry {
 		"closed":      next(nil, said(401), start, 0, rules.Strict),
 		"set aside":   next(aside, said(503), start, 0, rules.Strict),
 		"no-store":    after(said(200, "Cache-Control", "no-store")),
-		"as a client": next(nil, answer{origin: site, as: "curl/8", url: "u", status: 200, note: "a remark"}, start, 0, rules.Standard),
+		"as a client": next(nil, answer{origin: site, as: "curl/8", url: "u", siteReply: siteReply{status: 200, note: "a remark"}}, start, 0, rules.Standard),
 	}
 }
 
@@ -138,15 +139,15 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 // What may be told of a failure is known after a restart, too.
 func TestHeed_PublicTextIsKept(t *testing.T) {
 	t.Parallel()
-	e := next(nil, answer{origin: site, status: 302, err: publicErrorf(errNetwork, "redirects in a circle")}, start, 0, rules.Standard)
+	e := next(nil, answer{origin: site, siteReply: siteReply{status: 302, err: publicErrorf(errNetwork, "redirects in a circle")}}, start, 0, rules.Standard)
 	again, err := readRecord(site, rules.Standard, encodeRecord(e, rules.Standard), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []*entry{e, again} {
 		src := e.policy.Source()
-		if publicText(src.Err) != "redirects in a circle" || src.Err.Error() != "redirects in a circle: "+errNetwork.Error() {
-			t.Errorf("%v, public text %q", src.Err, publicText(src.Err))
+		if safetext.Public(src.Err) != "redirects in a circle" || src.Err.Error() != "redirects in a circle: "+errNetwork.Error() {
+			t.Errorf("%v, public text %q", src.Err, safetext.Public(src.Err))
 		}
 	}
 }

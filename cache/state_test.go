@@ -23,11 +23,13 @@ func said(status int, fields ...string) answer {
 	for i := 0; i < len(fields); i += 2 {
 		h.Add(fields[i], fields[i+1])
 	}
-	return answer{origin: site, url: site.RobotsURL(), status: status, header: h}
+	return answer{origin: site, url: site.RobotsURL(), siteReply: siteReply{status: status, header: h}}
 }
 
-func broken() answer  { return answer{origin: site, err: errNetwork} }
-func notHome() answer { return answer{origin: site, err: errNetwork, noConnection: true} }
+func broken() answer { return answer{origin: site, siteReply: siteReply{err: errNetwork}} }
+func notHome() answer {
+	return answer{origin: site, siteReply: siteReply{err: errNetwork}, noConnection: true}
+}
 
 // after plays answers one second apart and returns the last entry.
 func after(answers ...answer) *entry {
@@ -64,7 +66,7 @@ func TestState_WhatAnAnswerMeans(t *testing.T) {
 	}
 	means("a broken connection is unreachable", broken(), rules.Unreachable)
 	means("a broken body is unreachable whatever its status",
-		answer{origin: site, status: 200, err: errNetwork}, rules.Unreachable)
+		answer{origin: site, siteReply: siteReply{status: 200, err: errNetwork}}, rules.Unreachable)
 }
 
 func TestState_SourceRecordsHowAPolicyWasObtained(t *testing.T) {
@@ -300,8 +302,8 @@ func TestHeed_ChallengePagesAreNoPermission(t *testing.T) {
 		is(m.mark, page(200, "<!DOCTYPE html><html><script>var x='"+m.mark+"'</script></html>"), m.wall)
 	}
 	is("without a type", answer{
-		origin: site, url: site.RobotsURL(), status: 200,
-		body: []byte("<html><body><script id=\"anubis_challenge\">{}</script></body></html>"),
+		origin: site, url: site.RobotsURL(),
+		siteReply: siteReply{status: 200, body: []byte("<html><body><script id=\"anubis_challenge\">{}</script></body></html>")},
 	}, "Anubis")
 	is("203", page(203, "<html>window._cf_chl_opt={}</html>"), "Cloudflare")
 	is("by a field", said(200, "Cf-Mitigated", "challenge"), "Cloudflare")

@@ -192,12 +192,12 @@ func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rul
 // siteReply is the answer to one request. It is immutable.
 type siteReply struct {
 	failure error // why there is no answer; the other fields are zero then
-	status  int
+	status  int   // 0 when there is none
 	header  http.Header
 	body    []byte // decoded, whole lines; only with 200, 203 and 204
 	note    string // for Source.Note
 	err     error  // why the body could not be read
-	local   bool   // err is heed's own
+	local   bool   // err is heed's own: the site was not requested
 }
 
 // redirects reports whether r is a redirect.

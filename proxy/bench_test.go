@@ -212,7 +212,7 @@ func benchProxy(b testing.TB, resolve map[string]string, roots *x509.CertPool, r
 	if record != nil {
 		recorder = both{recorder, record}
 	}
-	self := &upstream.Addrs{}
+	self := &acl.Addrs{}
 	ways := upstream.NewHostTransports(upstream.TransportConfig{Resolve: resolve, RootCAs: roots, Self: self})
 	config := Config{
 		Name: "bench-1", Leaves: authority, Self: self,

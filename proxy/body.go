@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 	"heed/proxy/limit"
 )
 
@@ -25,7 +25,7 @@ type uploadBody struct {
 // keeps.
 func (b *uploadBody) prepare(x *exchange, r *http.Request) {
 	if hasBody(r) {
-		headers.CleanTrailer(r.Trailer)
+		http1.CleanTrailer(r.Trailer)
 		b.trailer = r.Trailer
 		b.server, b.exchange, b.left = r.Body, x, x.req.settings.Limits.BodyTime
 		r.Body = b
@@ -53,7 +53,7 @@ func (b *uploadBody) Read(p []byte) (int, error) {
 	b.n.Add(int64(n))
 	switch {
 	case err == io.EOF:
-		headers.CleanTrailer(b.trailer)
+		http1.CleanTrailer(b.trailer)
 		b.eof.Store(true)
 		b.pending.Store(false)
 	case err != nil:
@@ -155,9 +155,9 @@ type downloadBody struct {
 func (b *downloadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF && len(b.resp.Trailer) > 0 {
-		headers.CleanTrailer(b.resp.Trailer)
-		headers.DropUnsent(b.resp.Trailer)
-		headers.StripSpoofedStatus(b.resp.Trailer, b.exchange.proxy.config.Name)
+		http1.CleanTrailer(b.resp.Trailer)
+		http1.DropUnsent(b.resp.Trailer)
+		http1.StripSpoofedStatus(b.resp.Trailer, b.exchange.proxy.config.Name)
 	}
 	if err != nil && err != io.EOF && b.err == nil {
 		b.err = err

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/proxy/upstream"
 )
 
@@ -82,11 +83,11 @@ func TestHeed_ARefusalSaysWhatBecameOfRobotsTxt(t *testing.T) {
 	}
 	s.resolve["less.test:80"] = "127.0.0.2:9"
 	r := newRigBefore(t, s, func(c *Config) {
-		w := upstream.NewHostTransports(upstream.TransportConfig{Resolve: s.resolve, Destinations: &upstream.Destinations{ClassOf: func(a netip.Addr) upstream.Class {
+		w := upstream.NewHostTransports(upstream.TransportConfig{Resolve: s.resolve, Destinations: &acl.Destinations{ClassOf: func(a netip.Addr) acl.Class {
 			if a.String() == "127.0.0.1" { // where the sites of this test are
-				return upstream.Public
+				return acl.Public
 			}
-			return upstream.Classify(a)
+			return acl.Classify(a)
 		}}})
 		t.Cleanup(w.CloseIdleConnections)
 		c.Policies = cache.New(cache.Config{Transport: w, PerFetch: w.GuardRedirects()})

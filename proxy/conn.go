@@ -39,7 +39,7 @@ type clientConn struct {
 func (p *Proxy) newClientConn(c net.Conn, counted *limit.Conn, client acl.ClientInfo, t *tunnel) *clientConn {
 	own := &clientConn{Conn: c, proxy: p, counted: counted, client: client, tunnel: t}
 	own.h1 = p.h1.NewConn(withClientConn(context.Background(), own), c, own, http1.Limit{
-		Head: int(p.config.Limits.HeaderBytes) + headSlack, Hold: own.holdHead, Drop: counted.DropHead,
+		Head: int(p.config.Limits.HeaderBytes) + headSlack, Hold: counted.HoldHead, Drop: counted.DropHead,
 	})
 	return own
 }
@@ -55,14 +55,6 @@ func (c *clientConn) redirection() *redirectedConn {
 		return c.tunnel.redirected
 	}
 	return c.redirected
-}
-
-// holdHead counts octets of an unfinished head.
-func (c *clientConn) holdHead(octets int) error {
-	if over := c.counted.HoldHead(octets); over != nil {
-		return over
-	}
-	return nil
 }
 
 type clientConnKey struct{}
@@ -81,7 +73,7 @@ func (c *clientConn) serve() {
 		}
 		c.sites.End()
 		if c.tunnel != nil && !c.h1.Taken() {
-			c.tunnel.end()
+			c.tunnel.closed()
 		}
 	}()
 	c.h1.Serve()
@@ -116,39 +108,43 @@ func (p *Proxy) logLimit(over *limit.Exceeded, times uint64) {
 func (p *Proxy) Serve(l net.Listener) error {
 	p.config.Self.Add(l.Addr())
 	defer p.config.Self.Remove(l.Addr())
-	defer l.Close()
-	if !p.h1.Listen(&l) {
-		return nil
-	}
-	defer p.h1.Unlisten(&l)
-	return p.accept(p.gate.Listener(l, p.turnAway), p.h1.Stopped, func(c *limit.Conn) {
+	return p.accept(l, p.turnAway, func(c *limit.Conn) {
 		p.newClientConn(c, c, clientInfo(c), nil).serve()
 	})
 }
 
-// accept passes each connection that l, which is the gate's, accepts to serve, in a goroutine
-// of its own. It returns nil when ended does true, and an error that does not pass.
-func (p *Proxy) accept(l net.Listener, ended func() bool, serve func(*limit.Conn)) error {
+// accept passes each connection that l accepts to serve, in a goroutine of its own, or to reject
+// when there is no room for it. It returns nil after Shutdown, and an error that does not pass. It
+// closes l.
+func (p *Proxy) accept(l net.Listener, reject func(net.Conn, *limit.Exceeded), serve func(*limit.Conn)) error {
+	defer l.Close()
+	p.listeners.add(l)
+	defer p.listeners.remove(l)
 	var pause time.Duration
-	for {
+	for !p.closing.Load() {
 		c, err := l.Accept()
 		switch {
 		case err == nil:
 			pause = 0
-			go serve(c.(*limit.Conn))
-		case ended():
-			return nil
+			if counted := p.gate.Admit(c, reject); counted != nil {
+				go serve(counted)
+			}
+		case p.closing.Load():
 		case slices.ContainsFunc(shortages, func(e error) bool { return errors.Is(err, e) }):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			p.config.Log.Warn("clients cannot connect", "error", err)
-			if idle, ok := p.config.Live().Upstream.(interface{ CloseIdleConnections() }); ok && upstream.IsShortOfFiles(err) {
-				idle.CloseIdleConnections()
+			if upstream.IsShortOfFiles(err) {
+				p.gate.CountExceeded(limit.OpenFiles)
+				if idle, ok := p.config.Live().Upstream.(interface{ CloseIdleConnections() }); ok {
+					idle.CloseIdleConnections()
+				}
 			}
 			p.pause(p.lasting, pause)
 		default:
 			return err
 		}
 	}
+	return nil
 }
 
 // shortages are the errors of accepting that pass.

@@ -5,7 +5,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/safetext"
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 	"heed/rules"
 )
 
@@ -17,7 +17,7 @@ func (x *exchange) connect(r *http.Request) {
 	case d.reason != "":
 	case x.proxy.config.Self.HasHost(o.Host, o.Port):
 		d = denial{reason: rules.ReasonLoop, detail: ownAddress}
-	case headers.InVia(r.Header, x.proxy.config.Name):
+	case http1.InVia(r.Header, x.proxy.config.Name):
 		d = denial{reason: rules.ReasonLoop, detail: "the tunnel would lead back to heed"}
 	}
 	if d.reason == "" {
@@ -64,7 +64,7 @@ func (x *exchange) connect(r *http.Request) {
 // observed for its User-Agent alone.
 func (x *exchange) httpsMode() (mode acl.HTTPS, unseen rules.Reason) {
 	h := x.req.effective.HTTPS()
-	if h != acl.NoHTTPS && x.proxy.config.OwnServices.has(&x.req) {
+	if s := x.proxy.config.OwnServices; s != nil && h != acl.NoHTTPS && s.has(&x.req) {
 		return acl.Tunnel, rules.ReasonOwnService
 	}
 	if a := x.req.conn.redirected; h != acl.NoHTTPS && a != nil && a.opaque {

@@ -10,20 +10,11 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge"
 	"heed/internal/memo"
+	"heed/internal/passport"
 	"heed/internal/safetext"
 	"heed/proxy/refusal"
 	"heed/rules"
 )
-
-// verdict is the verdict on a request, with what the record has of it.
-type verdict struct {
-	judge.Verdict
-	judged audit.Judged
-	age    time.Duration // of the policy
-	waited time.Duration // for the policy
-	detail string        // for the record; empty: nothing beside the decision
-	use    *use          // nil: see exchange
-}
 
 // decide answers "may this agent fetch this target, now?" and records the answer.
 // Afterwards either x.refusal is set or the request may leave.
@@ -39,9 +30,8 @@ func (x *exchange) decide(ctx context.Context) {
 		x.record()
 		return
 	}
-	v := x.judge(ctx)
-	x.adopt(&v)
-	if v.Decision.Verdict != rules.Refuse {
+	x.judge(ctx)
+	if x.entry.Decision.Verdict != rules.Refuse {
 		x.waitTurn(ctx)
 	}
 	x.record()
@@ -56,6 +46,7 @@ func (q *request) identify(p *Proxy) {
 	q.client.UserAgent = q.userAgent
 	q.effective = q.settings.Rules.For(q.settings.Rules.ClientOf(q.client), q.origin, p.config.Now())
 	q.names = q.effective.Identity(q.userAgent, p.agents.agentOf)
+	q.signature = q.effective.Signer() != nil && passport.Signed(q.header)
 	q.identified = true
 }
 
@@ -81,104 +72,68 @@ func (m *agentMemo) agentOf(userAgent string) *rules.Agent {
 	return a
 }
 
-// judge answers what package judge asks about x, and returns its verdict.
-func (x *exchange) judge(ctx context.Context) verdict {
+// judge answers what package judge asks about x, and makes its verdict the decision on x.
+func (x *exchange) judge(ctx context.Context) {
 	r := &x.req
 	r.asked = *rules.NewTarget(r.target)
 	q := judge.Question{Query: acl.Query{
 		Effective: r.effective, Target: &r.asked, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now(),
 	}}
-	q.OwnService, q.Mismatch = x.proxy.config.OwnServices.serves(r), r.mismatch != ""
-	q.PageSpeaks, q.Annotate = r.reads, r.settings.Signals.Annotate
-	if c := r.effective.Client; c != nil && c.AllowSubresources {
+	if s := x.proxy.config.OwnServices; s != nil {
+		q.OwnService = s.serves(r)
+	}
+	q.Mismatch, q.PageSpeaks, q.Annotate = r.mismatch != "", r.reads, r.settings.Signals.Annotate
+	c := r.effective.Client
+	if c != nil && c.AllowSubresources {
 		q.Part = x.proxy.pages.partOf(r, x.entry.Time)
 	}
-	v := verdict{judged: audit.ByPath}
-	if r.https != acl.Intercept {
-		v.judged = audit.ByHost
-	}
-	for {
-		var need judge.Need
-		if v.Verdict, need = q.Decide(); need == judge.NeedsNothing {
-			break
-		}
-		x.find(ctx, need, &q, &v)
+	v, need := q.Decide()
+	for need != judge.NeedsNothing {
+		x.find(ctx, need, &q, v.Policy)
+		v, need = q.Decide()
 	}
 	r.own = q.OwnService
-	x.describeVerdict(&q, &v)
-	if c := r.effective.Client; c != nil && c.AllowSubresources && v.Decision.Verdict == rules.Allow && v.judged == audit.ByPath {
+	x.adopt(&v)
+	if c != nil && c.AllowSubresources && v.Decision.Verdict == rules.Allow && x.entry.Judged == audit.ByPath {
 		x.proxy.pages.saw(visitor(r), r.origin.Scheme+"://"+r.host+r.target, x.entry.Time)
 	}
-	return v
 }
 
-// find fills in what q needs.
-func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question, v *verdict) {
+// find fills in what q needs. p is the policy that allows the request so far; nil: none was
+// asked.
+func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question, p *rules.Policy) {
 	r := &x.req
 	switch need {
 	case judge.NeedsPolicy:
-		x.findPolicy(ctx, q, v)
+		x.findPolicy(ctx, q)
 	case judge.NeedsHeld:
 		q.Held = append([]*rules.Policy{}, r.settings.Policies.Held(r.origin)...)
 	case judge.NeedsStatements:
-		x.findStatements(ctx, q, v)
+		x.findStatements(ctx, q, p)
 	case judge.NeedsSelf:
 		reach := func() error { return r.settings.Policies.Policy(ctx, r.origin, r.names.Shown).Source().Err }
-		q.Self = judge.Knows(x.proxy.config.Self.IsName(r.origin, r.settings.Destinations, reach))
+		q.Self, q.SelfKnown = x.proxy.config.Self.IsName(r.origin, r.settings.Destinations, reach), true
 	}
 }
 
 // findPolicy fills in the policy that governs x, or why there is none.
-func (x *exchange) findPolicy(ctx context.Context, q *judge.Question, v *verdict) {
-	p := x.policy(ctx, q)
-	now := time.Now()
-	v.waited = now.Sub(x.entry.Time)
+func (x *exchange) findPolicy(ctx context.Context, q *judge.Question) {
+	p := q.Effective.Site.Robots
 	switch {
-	case p == nil:
+	case p != nil:
+	case q.Effective.Mode == acl.Observe:
+		p = x.policyOrDefer(ctx, q)
+	default:
+		p = x.req.settings.Policies.Policy(ctx, x.req.origin, q.Names.Shown)
+	}
+	x.entry.Outcome.Waited = time.Since(x.entry.Time)
+	switch {
+	case p == nil: // it is observed only, and its verdict will follow
 		q.NoPolicy = rules.ReasonRulesPending
-		return
 	case clientLeft(ctx, p):
 		q.NoPolicy = rules.ReasonClientLeft
-		return
-	}
-	q.Policy, q.Unreached, q.Now = p, refusal.Unreached(p), x.proxy.config.Now()
-}
-
-// describeVerdict adds to v what the record has of it beside the decision.
-func (x *exchange) describeVerdict(q *judge.Question, v *verdict) {
-	if v.Policy != nil {
-		if source := v.Policy.Source(); source.State != rules.Unreachable {
-			v.age = max(0, x.entry.Time.Add(v.waited).Sub(source.FetchedAt))
-		}
-	}
-	if v.Unjudged {
-		v.judged = audit.NotJudged
-	}
-	if v.use != nil {
-		v.use.refusal, v.use.settled = v.Refusal, v.Excepted
-	}
-	switch {
-	case v.Reason == rules.ReasonHostMismatch:
-		v.detail = x.req.mismatch
-	case v.Self:
-		v.detail = ownAddress
-	case v.Refusal != nil && !v.Excepted:
-		v.detail = refusal.UseText(v.Refusal)
-	case v.Decision.Verdict == rules.Refuse:
-		v.detail = policyError(v.Policy)
-	}
-}
-
-// policy returns the policy that governs x; nil when x is observed only and its
-// verdict will follow.
-func (x *exchange) policy(ctx context.Context, q *judge.Question) *rules.Policy {
-	switch s := x.req.settings; {
-	case q.Effective.Site.Robots != nil:
-		return q.Effective.Site.Robots
-	case q.Effective.Mode == acl.Observe:
-		return x.policyOrDefer(ctx, q)
 	default:
-		return s.Policies.Policy(ctx, x.req.origin, q.Names.Shown)
+		q.Policy, q.Now = p, x.proxy.config.Now()
 	}
 }
 
@@ -189,19 +144,45 @@ func clientLeft(ctx context.Context, p *rules.Policy) bool {
 	return ctx.Err() != nil && source.State == rules.Unreachable && errors.Is(source.Err, context.Cause(ctx))
 }
 
-// adopt makes v the decision on x.
-func (x *exchange) adopt(v *verdict) {
-	e := &x.entry
-	e.Judged, e.Policy, e.PolicyAge, e.Outcome.Waited = v.judged, v.Policy, v.age, v.waited
-	e.Unseen, e.Settled, e.Detail, e.Decision = v.Unseen, v.OperatorReason, v.detail, v.Decision
+// adopt makes v the decision on x, and writes into the record what it rests on.
+func (x *exchange) adopt(v *judge.Verdict) {
+	e, use := &x.entry, x.use
+	e.Policy, e.Unseen, e.Settled, e.Decision, e.Detail = v.Policy, v.Unseen, v.OperatorReason, v.Decision, x.detail(v)
+	switch {
+	case v.Unjudged:
+		e.Judged = audit.NotJudged
+	case x.req.https != acl.Intercept:
+		e.Judged = audit.ByHost
+	default:
+		e.Judged = audit.ByPath
+	}
+	if p := v.Policy; p != nil && p.Source().State != rules.Unreachable {
+		e.PolicyAge = max(0, e.Time.Add(e.Outcome.Waited).Sub(p.Source().FetchedAt))
+	}
 	answer := refusal.Case{Reason: v.Reason}
-	if x.use = v.use; x.use != nil {
-		e.Signals, e.Said = recorded(x.use.verdict), said(x.use.verdict)
-		answer.Use = x.use.refusalOf(v.Reason)
+	if use != nil {
+		use.refusal, use.settled = v.Refusal, v.Excepted
+		e.Signals, e.Said = recorded(use.verdict), said(use.verdict)
+		answer.Use = use.refusalOf(v.Reason)
 	}
 	if v.Decision.Verdict == rules.Refuse {
 		x.reply(answer)
 	}
+}
+
+// detail returns what the record has of v beside the decision; empty for nothing.
+func (x *exchange) detail(v *judge.Verdict) string {
+	switch {
+	case v.Reason == rules.ReasonHostMismatch:
+		return x.req.mismatch
+	case v.Self:
+		return ownAddress
+	case v.Refusal != nil && !v.Excepted:
+		return refusal.UseText(v.Refusal)
+	case v.Decision.Verdict == rules.Refuse:
+		return policyError(v.Policy)
+	}
+	return ""
 }
 
 // policyError returns why a policy could not be had, for the record; empty when it

@@ -15,10 +15,10 @@ import (
 )
 
 // networkClasses are the classes of addresses in a test's network.
-var networkClasses = testkit.NetworkClasses(upstream.Public, upstream.Private, upstream.Classify)
+var networkClasses = testkit.NetworkClasses(acl.Public, acl.Private, acl.Classify)
 
 // rigIn returns a rig whose sites are in n, and that goes to d only.
-func rigIn(t *testing.T, n *testkit.Network, d *upstream.Destinations, more ...func(*Config)) *rig {
+func rigIn(t *testing.T, n *testkit.Network, d *acl.Destinations, more ...func(*Config)) *rig {
 	d.ClassOf = networkClasses
 	return newRig(t, hello, append(more, func(c *Config) {
 		w := upstream.NewHostTransports(upstream.TransportConfig{Destinations: d, Dialer: n.Dialer()})
@@ -28,9 +28,9 @@ func rigIn(t *testing.T, n *testkit.Network, d *upstream.Destinations, more ...f
 	})...)
 }
 
-func destination(t *testing.T, text string) upstream.Destination {
+func destination(t *testing.T, text string) acl.Destination {
 	t.Helper()
-	d, err := upstream.ParseDestination(text)
+	d, err := acl.ParseDestination(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestDestination_PrivateOnesAreRefusedInEveryMode(t *testing.T) {
 		"inside.test": "127.2.0.1", "loop.test": "127.0.0.1", "ten.test": "10.0.0.1", "meta.test": "169.254.169.254",
 		"ula.test": "fd00::1", "nat.test": "64:ff9b::a00:1", "both.test": "10.0.0.1 127.2.0.1",
 	})
-	r := rigIn(t, n, &upstream.Destinations{})
+	r := rigIn(t, n, &acl.Destinations{})
 	for host, class := range map[string]string{
 		"inside.test": "private", "loop.test": "loopback", "ten.test": "private", "meta.test": "metadata", "ula.test": "unique-local",
 		"nat.test": "private", "both.test": "private", "127.0.0.1": "loopback", "10.0.0.1": "private", "169.254.169.254": "metadata",
@@ -79,7 +79,7 @@ func TestDestination_PrivateOnesAreRefusedInEveryMode(t *testing.T) {
 // A tunnel that heed does not look into leads no further than anything else.
 func TestDestination_PrivateOnesAreRefusedToTunnels(t *testing.T) {
 	n := testkit.NewNetwork(t, map[string]string{"inside.test": "127.2.0.1", "ten.test": "10.0.0.1"})
-	r := rigIn(t, n, &upstream.Destinations{},
+	r := rigIn(t, n, &acl.Destinations{},
 		settled(t, map[string]acl.HTTPS{"inside.test": acl.Tunnel, "ten.test": acl.HostOnly, "10.0.0.1": acl.Tunnel}))
 	for _, host := range []string{"inside.test", "ten.test", "10.0.0.1"} {
 		c := testkit.Dial(t, r.addr)
@@ -109,7 +109,7 @@ func TestDestination_IsCheckedAtEachDial(t *testing.T) {
 		testkit.ServeRobots(rw, r)
 	}
 	port := n.Serve("127.1.0.1", site)
-	r := rigIn(t, n, &upstream.Destinations{})
+	r := rigIn(t, n, &acl.Destinations{})
 	if a := r.ask(plain, question{host: "site.test:" + port, path: "/doc"}); a.StatusCode != 200 {
 		t.Fatal(a.Status, a.body)
 	}
@@ -129,7 +129,7 @@ func TestDestination_OfSeveralAddressesAPermittedOneIsDialled(t *testing.T) {
 	var inside atomic.Int32
 	port := n.Serve("127.1.0.1", testkit.ServeRobots)
 	n.ServeAt("127.2.0.1:"+port, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
-	r := rigIn(t, n, &upstream.Destinations{})
+	r := rigIn(t, n, &acl.Destinations{})
 	a := r.ask(plain, question{host: "site.test:" + port, path: "/doc"})
 	if a.StatusCode != 200 || inside.Load() > 0 || len(n.Outside()) > 0 {
 		t.Errorf("%s %s, %d requests inside, dialled %v", a.Status, a.body, inside.Load(), n.Outside())
@@ -141,9 +141,9 @@ func TestDestination_ExceptionsAreReached(t *testing.T) {
 	n := testkit.NewNetwork(t, map[string]string{"inside.test": "127.2.0.1", "other.test": "127.2.0.1", "bad.test": "127.1.0.1"})
 	port := n.Serve("127.2.0.1", testkit.ServeRobots)
 	n.ServeAt("127.1.0.1:"+port, testkit.ServeRobots)
-	r := rigIn(t, n, &upstream.Destinations{
-		Allow:  []upstream.Destination{destination(t, "inside.test:"+port)},
-		Refuse: []upstream.Destination{destination(t, "bad.test"), destination(t, "*:25")},
+	r := rigIn(t, n, &acl.Destinations{
+		Allow:  []acl.Destination{destination(t, "inside.test:"+port)},
+		Refuse: []acl.Destination{destination(t, "bad.test"), destination(t, "*:25")},
 	})
 	for host, want := range map[string]int{"inside.test": 200, "other.test": 502, "bad.test": 502, "127.2.0.1": 502} {
 		a := r.ask(plain, question{host: host + ":" + port, path: "/doc"})

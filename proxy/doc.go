@@ -29,7 +29,7 @@
 // their end.
 //
 // The rest is one subject a file: body.go the bodies on their way, writer.go the
-// answer to the client, unread.go requests that cannot be read, foreign.go other protocols,
+// answer to the client, unread.go requests that cannot be read, and other protocols,
 // credentials.go users and their passwords, observe.go verdicts that follow their
 // request, h2.go what net/http leaves undone of HTTP/2, subresource.go what a page needs
 // to be shown, ownservice.go local services of the client's own run, page.go what the
@@ -46,8 +46,8 @@
 //
 // What the package needs from others it states as interfaces: Policies, Recorder,
 // Leaves, Pacer. The packages below it do not depend on an exchange: upstream reaches
-// sites, refusal makes answers, clientpage the pages for clients, limit counts what clients hold, headers edits
-// fields, catrust remembers which clients accept the CA.
+// sites, refusal makes answers, clientpage the pages for clients, limit counts what clients hold,
+// catrust remembers which clients accept the CA.
 //
 // Outside package: github.com/elazarl/goproxy, in hook.go only.
 package proxy

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"heed/internal/signal"
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 	"heed/proxy/upstream"
 )
 
@@ -29,7 +31,7 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 		x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
 	}
 	x.req.setIdentity(r.Header)
-	webSocket := headers.IsWebSocket(r.Header)
+	webSocket := http1.IsWebSocket(r.Header)
 	resp, err := x.send(r, webSocket)
 	switch {
 	case err != nil:
@@ -52,7 +54,7 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 		if x.statesUse(resp.Header) {
 			resp = x.readUse(r, resp)
 		}
-	} else if !webSocket || !headers.IsWebSocket(resp.Header) {
+	} else if !webSocket || !http1.IsWebSocket(resp.Header) {
 		resp.Body.Close()
 		x.entry.Outcome.FromSite = false
 		return x.fail(r, upstream.ErrUpgrade)
@@ -83,8 +85,8 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 // adds heed's own fields.
 func (x *exchange) cleanAnswer(resp *http.Response) {
 	p := x.proxy
-	headers.RemoveHopByHop(resp.Header)
-	headers.StripSpoofedStatus(resp.Header, p.config.Name)
+	http1.RemoveHopByHop(resp.Header)
+	http1.StripSpoofedStatus(resp.Header, p.config.Name)
 	if x.req.settings.Signals.Annotate { // the field is heed's; see readUse
 		delete(resp.Header, signal.AnnotationField)
 		delete(resp.Trailer, signal.AnnotationField)
@@ -104,7 +106,7 @@ func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 		delete(resp.Header, "Content-Length") // clients may take it for a promise of content
 	}
 	if len(resp.Trailer) > 0 {
-		headers.AnnounceTrailer(r, resp)
+		http1.AnnounceTrailer(r, resp)
 		w.trailer = resp.Trailer
 	}
 	if r.Method != http.MethodHead {
@@ -130,13 +132,8 @@ func (x *exchange) keepForm(r *http.Request, resp *http.Response) {
 // passed on (RFC 9112 §4).
 func oddPhrase(resp *http.Response) *string {
 	_, phrase, _ := strings.Cut(resp.Status, " ")
-	if phrase == http.StatusText(resp.StatusCode) && phrase != "" || len(phrase) > 1<<10 {
+	if phrase == http.StatusText(resp.StatusCode) && phrase != "" || len(phrase) > 1<<10 || !httpguts.ValidHeaderFieldValue(phrase) {
 		return nil
-	}
-	for i := range len(phrase) {
-		if c := phrase[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return nil
-		}
 	}
 	odd := phrase // a separate variable, so that the usual one costs no allocation
 	return &odd

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -66,20 +65,9 @@ func connState(c net.Conn, state http.ConnState) {
 	case http.StateIdle:
 		own.tunnel.streams.idled()
 	case http.StateClosed:
-		own.tunnel.end()
+		own.tunnel.closed()
 		own.sites.End()
 	}
-}
-
-// end calls closed when the connection of t is closed. Its callers recover from no
-// panic, so that a fault in the Recorder would end the process.
-func (t *tunnel) end() {
-	defer func() {
-		if v := recover(); v != nil {
-			t.proxy.config.Log.Error("the end of a tunnel could not be recorded", "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	t.closed()
 }
 
 // tunnelListener is the listener of the server of HTTP/2: connections that have been

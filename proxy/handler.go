@@ -5,9 +5,11 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/judge"
 	"heed/internal/pace"
 	"heed/proxy/h2head"
 	"heed/proxy/refusal"
@@ -22,15 +24,15 @@ import (
 type exchange struct {
 	context.Context
 	proxy    *Proxy
-	req      request         // the facts
-	entry    audit.Entry     // the record
-	recorded bool            // the Recorder has accepted the entry
-	refusal  *refusal.Answer // the answer when heed itself answers; nil: the site's
-	turns    *turns          // that x has taken; nil: none so far
-	paced    *pace.Answer    // the last answer of the Pacer when the turn was too far off; nil: none was
-	use      *use            // what the site says of the use of its pages; nil: it is not asked
-	deferred chan verdict    // brings the verdict on a request that was let through before it; else nil
-	site     net.Conn        // the far end of a tunnel that is not intercepted; else nil
+	req      request              // the facts
+	entry    audit.Entry          // the record
+	recorded bool                 // the Recorder has accepted the entry
+	refusal  *refusal.Answer      // the answer when heed itself answers; nil: the site's
+	turn     atomic.Pointer[turn] // that x has taken last; nil: none so far
+	paced    *pace.Answer         // the last answer of the Pacer when the turn was too far off; nil: none was
+	use      *use                 // what the site says of the use of its pages; nil: it is not asked
+	deferred chan judge.Verdict   // brings the verdict on a request that was let through before it; else nil
+	site     net.Conn             // the far end of a tunnel that is not intercepted; else nil
 
 	writer   responseWriter
 	upload   uploadBody

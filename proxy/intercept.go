@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -179,7 +180,7 @@ func (t *tunnel) handshakeReason(err error) rules.Reason {
 	switch {
 	case t.leafErr != nil:
 		return rules.ReasonInternal
-	case !t.shown, isTimeout(err):
+	case !t.shown, errors.Is(err, os.ErrDeadlineExceeded):
 		return rules.ReasonHandshake
 	}
 	return rules.ReasonUntrusted

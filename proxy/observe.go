@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"heed/internal/judge"
-	"heed/proxy/refusal"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -33,7 +32,7 @@ func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question) *rules.
 		return nil
 	}
 	x.proxy.running.Add(1) // until the record is closed
-	x.deferred = make(chan verdict, 1)
+	x.deferred = make(chan judge.Verdict, 1)
 	later := *q
 	later.Target = rules.NewTarget(x.req.target)
 	go x.judgeDeferred(context.WithValue(x.proxy.lasting, upstream.SignerKey{}, x.req.signer()), later)
@@ -56,7 +55,7 @@ func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question) {
 	if ctx.Err() != nil && p.Source().State == rules.Unreachable {
 		return // it never came
 	}
-	q.Now, q.Policy, q.Unreached, q.Self = x.proxy.config.Now(), p, refusal.Unreached(p), judge.No
+	q.Now, q.Policy, q.SelfKnown = x.proxy.config.Now(), p, true
 	q.Effective.Purposes, q.Annotate, q.Part, q.Mismatch = nil, false, "", false // the rules alone count
 	v, need := q.Decide()
 	if need == judge.NeedsHeld {
@@ -66,7 +65,7 @@ func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question) {
 	if v.Decision.Verdict == rules.Refuse { // it has left all the same
 		v.Decision.Verdict = rules.WouldRefuse
 	}
-	x.deferred <- verdict{Verdict: v}
+	x.deferred <- v
 }
 
 // endDeferred closes the record when the verdict has followed.

@@ -43,7 +43,7 @@ type oneJudge struct {
 	policies *cache.Cache
 	site     *site
 	out      *upstream.HostTransports
-	refused  *upstream.Destinations
+	refused  *acl.Destinations
 	path     string // of the record
 	writer   *store.Writer
 	cases    int
@@ -238,11 +238,11 @@ func (j *oneJudge) start() {
 	if j.writer, err = store.Open(j.path, store.Options{Heed: "test"}); err != nil {
 		j.Fatal(err)
 	}
-	forbidden, err := upstream.ParseDestination("forbidden.test")
+	forbidden, err := acl.ParseDestination("forbidden.test")
 	if err != nil {
 		j.Fatal(err)
 	}
-	j.refused = &upstream.Destinations{Private: true, Refuse: []upstream.Destination{forbidden}}
+	j.refused = &acl.Destinations{Private: true, Refuse: []acl.Destination{forbidden}}
 	profile := rules.Profile(j.IntN(4))
 	j.settings.Profile = profile
 	j.rig = newRigBefore(j, j.site, func(c *Config) {

@@ -24,9 +24,6 @@ type OwnServices struct {
 // has reports whether q is for such a service. The settings have precedence: an address
 // that they place elsewhere or do not allow is not looked at.
 func (s *OwnServices) has(q *request) bool {
-	if s == nil {
-		return false
-	}
 	o, d := q.origin, q.settings.Destinations
 	if d != nil {
 		if _, placed := d.Placed[o.HostPort()]; placed {
@@ -41,5 +38,5 @@ func (s *OwnServices) has(q *request) bool {
 // serves reports whether q is a plain http request for such a service. Tunnels to such
 // services are opened unread (httpsMode).
 func (s *OwnServices) serves(q *request) bool {
-	return s != nil && q.https == acl.Intercept && q.origin.Scheme == "http" && s.has(q)
+	return q.https == acl.Intercept && q.origin.Scheme == "http" && s.has(q)
 }

@@ -30,28 +30,18 @@ type Pacer interface {
 	Answered(o rules.Origin, status int, h http.Header, sent time.Time) (note string)
 }
 
-// turns are the turns of one exchange, one after the other: each time that the request is
-// sent it needs another one.
-type turns struct{ current atomic.Pointer[turn] }
-
-// turn is one permission of the Pacer to send the request.
+// turn is one permission of the Pacer to send the request: each time that it is sent it needs
+// another one.
 type turn struct {
 	pace.Turn
 	used atomic.Bool // the request has been sent, or is being sent
 }
 
-// going reports to the Pacer that the request may be written from now on.
-func (t *turns) going() {
-	current := t.current.Load()
-	current.used.Store(true)
-	current.Going()
+// Going implements pace.Turn.
+func (t *turn) Going() {
+	t.used.Store(true)
+	t.Turn.Going()
 }
-
-// started reports to the Pacer that the header section has been written.
-func (t *turns) started() { t.current.Load().Started() }
-
-// end gives the current turn back.
-func (t *turns) end() { t.current.Load().End() }
 
 // waitTurn waits until x may be sent, where requests to the site are paced.
 func (x *exchange) waitTurn(ctx context.Context) {
@@ -97,10 +87,7 @@ func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robots
 	}
 	a := x.req.settings.Pacer.Turn(ctx, ask)
 	if a.Turn != nil {
-		if x.turns == nil {
-			x.turns = &turns{}
-		}
-		x.turns.current.Store(&turn{Turn: a.Turn})
+		x.turn.Store(&turn{Turn: a.Turn})
 	}
 	x.entry.Outcome.Waited += a.Waited
 	return &a
@@ -113,8 +100,8 @@ var errNoTurn = errors.New("the site closed the connection, and the next turn is
 // when the site has closed a connection that was kept: for the site that is another
 // request.
 func (x *exchange) retryTurn() error {
-	current := x.turns.current.Load()
-	if !current.used.Load() {
+	current := x.turn.Load()
+	if current == nil || !current.used.Load() {
 		return nil
 	}
 	current.End()

@@ -17,7 +17,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/proxy/catrust"
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/proxy/server"
 	"heed/proxy/upstream"
@@ -61,7 +61,7 @@ type Settings struct {
 
 	// Destinations defines which destinations may be requested; Upstream and
 	// Policies look at the addresses as well. Nil: all.
-	Destinations *upstream.Destinations
+	Destinations *acl.Destinations
 
 	// Rules are the operator's settings for clients and sites. Nil: there are none.
 	Rules *acl.Rules
@@ -110,7 +110,7 @@ type Config struct {
 
 	// Self holds the addresses this process listens on, which are never
 	// forwarded to. Nil: a set of this Proxy's own.
-	Self *upstream.Addrs
+	Self *acl.Addrs
 
 	// CACert and Bundle return what /ca.pem and /bundle.pem answer to a
 	// direct request. Nil: not served.
@@ -141,7 +141,7 @@ type Config struct {
 // concurrent use.
 type Proxy struct {
 	config     Config
-	via        headers.Via
+	via        http1.Via
 	gate       *limit.Gate
 	statusName string // Name as a Proxy-Status member
 	agents     agentMemo
@@ -154,7 +154,8 @@ type Proxy struct {
 	h1         server.Server
 	h2         *http.Server    // of intercepted tunnels
 	h2Tunnels  *tunnelListener // connections on their way to it
-	open       openConns       // connections that no server watches
+	open       closers         // connections that no server watches: handshakes and WebSockets
+	listeners  closers
 	closing    atomic.Bool
 	running    atomic.Int64    // exchanges
 	deferred   atomic.Int64    // of those, waiting for a verdict that follows
@@ -181,7 +182,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("name %q is not a token: use letters, digits and -._ only", c.Name)
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	c.Self = cmp.Or(c.Self, &upstream.Addrs{})
+	c.Self = cmp.Or(c.Self, &acl.Addrs{})
 	c.Load = cmp.Or(c.Load, &limit.Load{})
 	if c.Now == nil {
 		c.Now = time.Now
@@ -194,7 +195,7 @@ func New(c Config) (*Proxy, error) {
 	c.Recorder = steadyRecorder{c.Recorder, c.Log}
 	p := &Proxy{
 		config:     c,
-		via:        headers.NewVia(c.Name),
+		via:        http1.NewVia(c.Name),
 		statusName: `"` + c.Name + `"`,
 	}
 	p.h1.HeaderTime, p.h1.IdleTime, p.h1.EndTime = c.Limits.HeaderTime, c.Limits.IdleTime, endTime

@@ -115,8 +115,8 @@ func unanswered(penalty *limit.Penalty) string {
 // end closes the record with the outcome that the writer and the bodies saw; where
 // a verdict follows the request, endDeferred closes it.
 func (x *exchange) end() {
-	if x.turns != nil {
-		x.turns.end()
+	if t := x.turn.Load(); t != nil {
+		t.End()
 	}
 	o, w := &x.entry.Outcome, &x.writer
 	if o.Status = w.status; x.req.conn.redirected != nil && !w.hijacked {

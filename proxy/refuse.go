@@ -80,10 +80,10 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	case bad != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})
 		o.Err = "client: " + safetext.Error(*bad)
-	case errors.Is(err, upstream.ErrDestination):
+	case errors.Is(err, acl.ErrDestination):
 		x.reply(refusal.Case{Reason: rules.ReasonDestination, Err: err})
 		o.Err = safetext.Error(err)
-	case errors.Is(err, upstream.ErrSelf):
+	case errors.Is(err, acl.ErrSelf):
 		x.reply(refusal.Case{Reason: rules.ReasonLoop, Err: err})
 		o.Err = safetext.Error(err)
 	default:

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"heed/internal/acl"
-	"heed/internal/pageurl"
 	"heed/internal/passport"
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -39,11 +38,12 @@ type request struct {
 	asked     rules.Target // target, as it is judged
 	raw       string       // the target as it came, where that is not the end of host and target
 	mismatch  string       // which names differ, when that is only reported; empty: none
-	signature bool         // it has a field of a signature, and is not signed by heed
+	header    http.Header  // its fields as they are sent on; nil until its target is located
 
-	unseen rules.Reason // why heed does not look inside although it should; empty: the settings say so
-	https  acl.HTTPS    // what becomes of this CONNECT; Intercept for all other requests
-	own    bool         // the request is for a local service of its own run
+	unseen    rules.Reason // why heed does not look inside although it should; empty: the settings say so
+	https     acl.HTTPS    // what becomes of this CONNECT; Intercept for all other requests
+	own       bool         // the request is for a local service of its own run
+	signature bool         // it has a field of a signature, and is not signed by heed; meaningful for a client with a Signer
 
 	identified bool          // effective and names are set
 	effective  acl.Effective // the settings for the client at the origin
@@ -53,7 +53,7 @@ type request struct {
 func newRequest(conn *clientConn, r *http.Request, s *Settings) request {
 	q := request{settings: s, conn: conn, client: conn.client, method: r.Method, userAgent: userAgent(r.Header)}
 	q.part, q.page = partOf(r.Header)
-	q.reads = (r.Method == http.MethodGet || r.Method == http.MethodHead) && !headers.IsWebSocket(r.Header)
+	q.reads = (r.Method == http.MethodGet || r.Method == http.MethodHead) && !http1.IsWebSocket(r.Header)
 	if t := conn.tunnel; t != nil {
 		q.proof = t.proof
 	}
@@ -153,7 +153,7 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 		return d
 	}
 	d := checkFields(r, p.config.Name)
-	q.signature = passport.Signed(r.Header) // of what is sent on: Connection may have named some fields
+	q.header = r.Header // without what Connection has named
 	return d
 }
 
@@ -185,13 +185,13 @@ const ownAddress = "the address is one that heed itself listens on"
 
 // setTarget makes the target that is judged and sent the octets of uri, and reports
 // whether they can be sent. u is uri as net/http has parsed it. What a request line
-// cannot contain is the exception: see pageurl.SendableTarget.
+// cannot contain is the exception: see rules.SendableTarget.
 func (q *request) setTarget(u *url.URL, uri string) (ok bool) {
 	if u.Path == "*" {
 		q.target = u.RequestURI()
 		return true
 	}
-	q.target, ok = pageurl.SendableTarget(uri)
+	q.target, ok = rules.SendableTarget(uri)
 	return ok
 }
 
@@ -200,14 +200,14 @@ func (q *request) setOrigin(o rules.Origin) { q.origin, q.host = o, o.Authority(
 // checkFields refuses what the header fields of r forbid to forward, and removes
 // those that concern the client's connection. name is the proxy's.
 func checkFields(r *http.Request, name string) denial {
-	headers.ExpectTrailer(r)
-	if headers.IsWebSocket(r.Header) && hasBody(r) {
+	http1.ExpectTrailer(r)
+	if http1.IsWebSocket(r.Header) && hasBody(r) {
 		return malformed("a WebSocket handshake has no body (RFC 6455 §4.1)")
 	}
-	if headers.InVia(r.Header, name) {
+	if http1.InVia(r.Header, name) {
 		return denial{reason: rules.ReasonLoop, detail: "the request has come through this proxy before"}
 	}
-	headers.RemoveHopByHop(r.Header)
+	http1.RemoveHopByHop(r.Header)
 	return denial{}
 }
 
@@ -216,7 +216,7 @@ func judgeable(r *http.Request, target string) denial {
 	if target[0] != '/' && !(target == "*" && r.Method == http.MethodOptions) {
 		return malformed("the target's path does not begin with a slash")
 	}
-	if fault := pageurl.Fault(target); fault != "" {
+	if fault := rules.TargetFault(target); fault != "" {
 		return malformed(fault)
 	}
 	return denial{}
@@ -271,7 +271,7 @@ func partOf(h http.Header) (part, page string) {
 	if len(v) != 1 || !parts[v[0]] {
 		return "", ""
 	}
-	u, err := url.Parse(pageurl.EscapePercents(h.Get("Referer")))
+	u, err := url.Parse(rules.EscapePercents(h.Get("Referer")))
 	if err != nil || u.Host == "" {
 		return v[0], ""
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/ca"
 	"heed/internal/tools/testkit"
@@ -68,7 +69,7 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	r.roots = x509.NewCertPool()
 	r.caPEM = authority.CertPEM()
 	r.roots.AppendCertsFromPEM(r.caPEM)
-	self := &upstream.Addrs{}
+	self := &acl.Addrs{}
 	ways := upstream.NewHostTransports(upstream.TransportConfig{
 		Resolve: s.resolve, RootCAs: s.ca.Pool(), Self: self, ResponseHeaderTimeout: s.patience,
 	})
@@ -188,9 +189,10 @@ func (r *rig) trusting(host string, protocols ...string) *tls.Config {
 
 // close ends every connection of p.
 func (p *Proxy) close() {
-	for _, s := range p.servers() {
-		s.Close()
-	}
+	p.closing.Store(true)
+	p.listeners.closeAll()
+	p.h1.Close()
+	p.h2.Close()
 }
 
 // h2 opens a tunnel in which HTTP/2 is spoken.

@@ -19,36 +19,20 @@ func (p *Proxy) Leave() { p.h1.Leave() }
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.closing.Store(true)
 	p.endLasting()
-	servers := p.servers()
-	ended := make(chan error, len(servers))
-	for _, s := range servers { // together: tunnels take no new requests either
-		go func() { ended <- s.Shutdown(ctx) }()
-	}
-	var err error
-	for range servers {
-		err = errors.Join(err, <-ended)
-	}
-	if err = errors.Join(err, poll(ctx, p.open.empty)); err != nil {
+	p.listeners.closeAll()
+	ended := make(chan error, 1)
+	go func() { ended <- p.h2.Shutdown(ctx) }() // together: tunnels take no new requests either
+	err := errors.Join(poll(ctx, p.h1.Stop), <-ended, poll(ctx, func() bool { return len(p.open.all()) == 0 }))
+	if err != nil {
 		p.cut.Store(true)
-		for _, s := range servers {
-			s.Close()
-		}
+		p.h1.Close()
+		p.h2.Close()
 		p.open.closeAll()
-		p.awaitRecords()
-		return ctx.Err()
+		err = ctx.Err()
 	}
 	p.awaitRecords()
-	return nil
+	return err
 }
-
-// stopper is a server of HTTP/1 or HTTP/2.
-type stopper interface {
-	Shutdown(context.Context) error
-	Close() error
-}
-
-// servers returns the servers of p.
-func (p *Proxy) servers() []stopper { return []stopper{&p.h1, p.h2} }
 
 // awaitRecords waits a moment for the exchanges whose connections were closed
 // and for those that a verdict was to follow: each still records its end.
@@ -72,46 +56,36 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// openConns are the connections that no server watches: handshakes and
-// WebSockets. The zero value is ready.
-type openConns struct {
-	mu    sync.Mutex
-	conns map[io.Closer]struct{}
+// closers are what is open and has to be closed at the end. The zero value is ready.
+type closers struct {
+	mu   sync.Mutex
+	open map[io.Closer]struct{}
 }
 
-func (o *openConns) add(c io.Closer) {
+func (o *closers) add(c io.Closer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.conns == nil {
-		o.conns = make(map[io.Closer]struct{})
+	if o.open == nil {
+		o.open = make(map[io.Closer]struct{})
 	}
-	o.conns[c] = struct{}{}
+	o.open[c] = struct{}{}
 }
 
-func (o *openConns) remove(c io.Closer) {
+func (o *closers) remove(c io.Closer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.conns, c)
+	delete(o.open, c)
 }
 
-// empty reports whether no connection is left.
-func (o *openConns) empty() bool {
+// all returns those that are open.
+func (o *closers) all() []io.Closer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.conns) == 0
+	return slices.Collect(maps.Keys(o.open))
 }
 
-// all returns the connections that are open.
-func (o *openConns) all() []io.Closer {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Collect(maps.Keys(o.conns))
-}
-
-func (o *openConns) closeAll() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for c := range o.conns {
+func (o *closers) closeAll() {
+	for _, c := range o.all() {
 		c.Close()
 	}
 }

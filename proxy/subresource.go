@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"heed/internal/memo"
-	"heed/internal/pageurl"
+	"heed/rules"
 )
 
 // Bounds of pageVisits.
@@ -27,7 +27,7 @@ func (m *pageVisits) saw(client, address string, now time.Time) {
 	if len(address) > maxPageURL {
 		return
 	}
-	if u, err := url.Parse(pageurl.EscapePercents(address)); err == nil {
+	if u, err := url.Parse(rules.EscapePercents(address)); err == nil {
 		m.seen.Put(pageOf{client, u.String()}, now, maxPages-1) // room for the next one too
 		m.seen.Put(pageOf{client, "//" + u.Host}, now, maxPages)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heed/internal/acl"
-	"heed/internal/pageurl"
 	"heed/internal/safetext"
 	"heed/rules"
 )
@@ -106,7 +105,7 @@ func (q *request) locateUnread(uri string) {
 	if uri == "" || len(uri) > int(q.settings.Limits.URIBytes) {
 		return
 	}
-	before, _ := pageurl.SplitTarget(uri)
+	before, _ := rules.SplitTarget(uri)
 	if before != "" {
 		scheme, authority, found := strings.Cut(before, "://")
 		if q.method == http.MethodConnect {
@@ -121,7 +120,7 @@ func (q *request) locateUnread(uri string) {
 		}
 	}
 	q.raw = uri
-	if target, ok := pageurl.SendableTarget(uri); ok && q.host != "" && q.method != http.MethodConnect {
+	if target, ok := rules.SendableTarget(uri); ok && q.host != "" && q.method != http.MethodConnect {
 		if q.target = target; strings.HasSuffix(uri, target) {
 			q.raw = ""
 		}

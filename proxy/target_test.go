@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/pageurl"
 	"heed/internal/tools/testkit"
 	"heed/proxy/http1"
 	"heed/rules"
@@ -144,7 +143,7 @@ func (s *site) serveLeniently(c net.Conn) {
 			return
 		}
 		body.Reset(&heads, &h)
-		r, err := h.Request(pageurl.EscapePercents(h.Target), &body)
+		r, err := h.Request(rules.EscapePercents(h.Target), &body)
 		if err != nil {
 			return
 		}

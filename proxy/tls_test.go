@@ -229,7 +229,7 @@ func (r *rig) elsewhere(ip string) (addr string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	go r.proxy.Serve(seemingListener{l, net.ParseIP(ip)})
+	go r.proxy.Serve(&seemingListener{l, net.ParseIP(ip)})
 	return l.Addr().String()
 }
 

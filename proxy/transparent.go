@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -54,16 +55,12 @@ type Transparent struct {
 // TLS hello, as heed itself resolves it, and never by its original destination. Without
 // a name the address is the site.
 func (p *Proxy) ServeTransparent(l Transparent) error {
-	defer l.Close()
 	if self := p.config.Self; !l.Foreign {
 		self.Add(l.Addr())
 		defer self.Remove(l.Addr())
 		defer self.WatchDials()()
 	}
-	stop := context.AfterFunc(p.lasting, func() { l.Close() })
-	defer stop()
-	gated := p.gate.Listener(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) })
-	return p.accept(gated, func() bool { return p.lasting.Err() != nil }, func(c *limit.Conn) {
+	return p.accept(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) }, func(c *limit.Conn) {
 		(&redirectedConn{proxy: p, listener: &l, counted: c}).serve()
 	})
 }
@@ -242,7 +239,7 @@ func (a *redirectedConn) serveTLS() {
 // serveOther passes on or refuses what is neither HTTP nor TLS. err is why it ended
 // before that was clear; nil: it did not.
 func (a *redirectedConn) serveOther(err error) {
-	silent := len(a.conn.head) == 0 && isTimeout(err)
+	silent := len(a.conn.head) == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 	if a.tunnelsOther() && (err == nil || silent) {
 		_ = a.conn.SetReadDeadline(time.Time{})
 		a.opaque, a.silent = true, silent
@@ -258,11 +255,6 @@ func (a *redirectedConn) serveOther(err error) {
 	default:
 		a.refuse(rules.ReasonNotHTTP, "the connection carries neither TLS nor HTTP")
 	}
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // tunnel handles the connection as if the client had sent a CONNECT to the site, with

@@ -35,6 +35,7 @@ func (r *rig) redirectedTo(original string, change func(*Transparent)) (addr str
 	go func() { served <- r.proxy.ServeTransparent(l) }()
 	r.t.Cleanup(func() {
 		r.proxy.endLasting()
+		r.proxy.close()
 		if err := <-served; err != nil {
 			r.t.Errorf("ServeTransparent: %v", err)
 		}
@@ -327,7 +328,7 @@ func TestTransparent_OnlyTheClientsThatMayUseHeed(t *testing.T) {
 func TestTransparent_ShutdownEndsWhatAskedForNothing(t *testing.T) {
 	r := newRig(t, hello)
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", nil))
-	testkit.Until(t, "the connection", func() bool { return !r.proxy.open.empty() })
+	testkit.Until(t, "the connection", func() bool { return len(r.proxy.open.all()) > 0 })
 	if err := r.proxy.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}

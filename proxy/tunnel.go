@@ -39,8 +39,8 @@ func (x *exchange) openTunnel(r *http.Request) net.Conn {
 		x.fail(r, err)
 		return nil
 	}
-	if x.turns != nil {
-		x.turns.started()
+	if t := x.turn.Load(); t != nil {
+		t.Started()
 	}
 	return site
 }

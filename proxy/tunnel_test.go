@@ -21,7 +21,6 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
-	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -536,11 +535,12 @@ func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	accepted, err := r.proxy.gate.Listener(l, r.proxy.turnAway).Accept()
+	raw, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := r.proxy.newClientConn(accepted, accepted.(*limit.Conn), clientInfo(accepted), nil)
+	accepted := r.proxy.gate.Admit(raw, r.proxy.turnAway)
+	conn := r.proxy.newClientConn(accepted, accepted, clientInfo(accepted), nil)
 	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n\r\n")))
 	if err != nil {
 		t.Fatal(err)

@@ -26,20 +26,20 @@ type use struct {
 }
 
 // findStatements fills in what the site states of the use of the page that the rules allow.
-func (x *exchange) findStatements(ctx context.Context, q *judge.Question, v *verdict) {
-	v.use = x.newUse(q, v.Policy)
-	v.use.Left = ctx.Done()
+func (x *exchange) findStatements(ctx context.Context, q *judge.Question, p *rules.Policy) {
+	x.use = x.newUse(q, p)
+	x.use.Left = ctx.Done()
 	if x.req.effective.Mode == acl.Observe {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, observePatience)
 		defer cancel()
 	}
 	var whole bool
-	if q.Statements, whole = x.proxy.usage.Request(ctx, &v.use.Request); !whole {
-		q.NoStatements, v.use = rules.ReasonClientLeft, nil
+	if q.Statements, whole = x.proxy.usage.Request(ctx, &x.use.Request); !whole {
+		q.NoStatements, x.use = rules.ReasonClientLeft, nil
 		return
 	}
-	v.use.verdict = q.Statements
+	x.use.verdict = q.Statements
 }
 
 // newUse returns the use of the page that x requests, which p allows.

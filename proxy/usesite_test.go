@@ -19,7 +19,6 @@ import (
 	"heed/internal/signal"
 	"heed/internal/signal/fetch"
 	"heed/internal/tools/testkit"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -172,7 +171,7 @@ func TestUse_ALicenceReachesNothingThatTheClientCouldNot(t *testing.T) {
 				licence.Store(&own)
 				redirect.Store(&private)
 			}
-			d := &upstream.Destinations{Allow: []upstream.Destination{destination(t, "*"), destination(t, "0.0.0.0/0")}}
+			d := &acl.Destinations{Allow: []acl.Destination{destination(t, "*"), destination(t, "0.0.0.0/0")}}
 			r := rigIn(t, n, d, purposeOf(signal.PurposeTraining), func(c *Config) {})
 			policies := r.proxy.config.Policies.(*cache.Cache)
 			r.proxy.config.Live().Signals.Documents = &fetch.Documents{Site: policies}

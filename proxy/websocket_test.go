@@ -12,14 +12,14 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 )
 
 // webSocketSite accepts handshakes and echoes bytes; a connection that sends
 // "bye" is closed. The end of every connection is sent to ended.
 func webSocketSite(ended chan<- string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !headers.IsWebSocket(r.Header) || r.Header.Get("Sec-WebSocket-Key") == "" {
+		if !http1.IsWebSocket(r.Header) || r.Header.Get("Sec-WebSocket-Key") == "" {
 			hello(w, r)
 			return
 		}
@@ -56,7 +56,7 @@ func (r *rig) openWebSocket(m mode, path string) *testkit.Conn {
 	c, prefix := r.raw(m)
 	c.Send(webSocketHandshake(prefix, path) + "early ")
 	resp := c.Head("GET")
-	if resp.StatusCode != 101 || resp.Header.Get("Sec-WebSocket-Accept") == "" || !headers.IsWebSocket(resp.Header) {
+	if resp.StatusCode != 101 || resp.Header.Get("Sec-WebSocket-Accept") == "" || !http1.IsWebSocket(resp.Header) {
 		r.t.Fatalf("%s %v", resp.Status, resp.Header)
 	}
 	r.expect(c, "welcome early ")

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"heed/internal/memory"
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 	"heed/proxy/server"
 )
 
@@ -197,25 +197,20 @@ func (w *responseWriter) isAnswered() bool {
 }
 
 // Attempt implements upstream.Hooks. A request that is sent once more needs another turn.
-func (w *responseWriter) Attempt() error {
-	if w.exchange.turns == nil {
-		return nil
-	}
-	return w.exchange.retryTurn()
-}
+func (w *responseWriter) Attempt() error { return w.exchange.retryTurn() }
 
 // Connected implements upstream.Hooks.
 func (w *responseWriter) Connected(http2 bool) {
 	w.http2 = http2
-	if t := w.exchange.turns; t != nil {
-		t.going()
+	if t := w.exchange.turn.Load(); t != nil {
+		t.Going()
 	}
 }
 
 // Written implements upstream.Hooks.
 func (w *responseWriter) Written() {
-	if t := w.exchange.turns; t != nil {
-		t.started()
+	if t := w.exchange.turn.Load(); t != nil {
+		t.Started()
 	}
 }
 
@@ -227,8 +222,8 @@ func (w *responseWriter) Interim(code int, header http.Header) {
 	if code == http.StatusContinue || w.final {
 		return
 	}
-	headers.RemoveHopByHop(header)
-	headers.StripSpoofedStatus(header, w.exchange.proxy.config.Name)
+	http1.RemoveHopByHop(header)
+	http1.StripSpoofedStatus(header, w.exchange.proxy.config.Name)
 	major := 1
 	if w.http2 {
 		major = 2

@@ -3,8 +3,6 @@ package rules
 import (
 	"crypto/sha256"
 	"strings"
-
-	"heed/rules/names"
 )
 
 // Agent is a client by its product tokens, in the order in which rules are
@@ -62,7 +60,7 @@ func Declare(tokens ...string) *Agent {
 	a := &Agent{Declared: true, key: keyOf("declared ", strings.Join(tokens, "\x00"))}
 	for _, t := range tokens {
 		name, _, _ := strings.Cut(t, "/")
-		if name = names.Clean(name); name != "" {
+		if name = cleanName(name); name != "" {
 			a.Tokens = append(a.Tokens, Token{Name: name, Piece: t})
 		}
 	}
@@ -78,11 +76,24 @@ func (a *Agent) Name() string {
 		return ""
 	}
 	for _, t := range a.Tokens {
-		if !a.Declared && names.Robotic(t.Name) {
+		if !a.Declared && robotic(t.Name) {
 			return t.Name
 		}
 	}
 	return a.Tokens[0].Name
+}
+
+// robotic reports whether a clean name is one word that calls itself a robot.
+func robotic(name string) bool {
+	if genericWords[name] || strings.Contains(name, " ") {
+		return false
+	}
+	for _, mark := range [...]string{"bot", "crawl", "spider", "slurp"} {
+		if strings.Contains(name, mark) {
+			return true
+		}
+	}
+	return false
 }
 
 // Names returns the names of the tokens as they were written, without versions; nil without
@@ -104,7 +115,7 @@ func identify(userAgent string) []Token {
 		switch {
 		case again && tokens[i].phrase != phrase:
 			tokens[i].phrase = "" // it occurs elsewhere as well
-		case again, name == "", names.NoRobot(name):
+		case again, name == "", noRobot(name):
 		default:
 			known[name] = len(tokens)
 			tokens = append(tokens, Token{Name: name, Piece: piece, phrase: phrase})
@@ -113,12 +124,12 @@ func identify(userAgent string) []Token {
 	all := pieces(userAgent)
 	for _, piece := range all {
 		head, _, _ := strings.Cut(piece, "/")
-		phrase := names.Clean(head)
+		phrase := cleanName(head)
 		add(phrase, "", strings.TrimSpace(piece))
 		for word := range strings.FieldsSeq(piece) {
 			head, _, versioned := strings.Cut(word, "/")
-			for name := range strings.FieldsSeq(names.Clean(head)) {
-				add(names.Trim(name), phrase, word)
+			for name := range strings.FieldsSeq(cleanName(head)) {
+				add(trimName(name), phrase, word)
 			}
 			if versioned {
 				phrase = "" // which ended here
@@ -169,8 +180,8 @@ func (a *Agent) Dropped() []Dropped {
 		}
 		for word := range strings.FieldsSeq(piece) {
 			head, _, _ := strings.Cut(word, "/")
-			name := names.Trim(names.Clean(head))
-			if name != "" && names.NoRobot(name) && !tokens[name] {
+			name := trimName(cleanName(head))
+			if name != "" && noRobot(name) && !tokens[name] {
 				all = append(all, Dropped{word, DroppedCompatible})
 			}
 		}

@@ -61,6 +61,32 @@ func (e *engine) decide(d *Decision, sets []ruleSet, target string, steps *int) 
 	}
 }
 
+// plain reports whether a target has one reading, and is its own packed form.
+func (d *differences) plain(target string) bool {
+	inQuery := false
+	for i := 0; i < len(target); i++ {
+		c := target[i]
+		switch {
+		case unreserved[c]:
+		case d.asSent && !legal[c]:
+			return false
+		case inQuery:
+			if !d.asSent && (c == '/' || c == '?' || c == '%' || c >= codeFirst) {
+				return false
+			}
+		case c == '?':
+			inQuery = true
+		case c == '/':
+			if i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.' || target[i+1] == ';') {
+				return false
+			}
+		case !d.asSent && (c == '%' || c == '\\' || c == '&' || c == '=' || c >= codeFirst || c == ';' && d.allReadings):
+			return false
+		}
+	}
+	return true
+}
+
 // decideIn judges a target in all of its readings, in the memory of s, which has begun. It
 // leaves in s the steps that are left.
 func (e *engine) decideIn(d *Decision, s *scratch, sets []ruleSet, target string) {
@@ -197,6 +223,14 @@ const (
 	stepsPerVisit = 64 // for a rule of which a piece is compared where a gram was found
 	octetsPerStep = 16 // octets that are compared, or skipped, in one go
 )
+
+// judging is the state of a decision.
+type judging struct {
+	steps     int    // left for the decision; negative: none
+	alone     bool   // the target has one reading
+	sentRules []int  // else, by each set, the rule that decides about the target as sent
+	rule      []byte // memory for a pattern with its escapes decoded once more
+}
 
 // try returns rule id when it is better than best and matches target, else
 // best. When the steps are used up it returns best.

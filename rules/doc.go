@@ -42,15 +42,15 @@
 //   - text: text.go decodes the bytes and splits them into lines;
 //   - lines: parse.go splits a line into field and value and reads user-agent
 //     lines, parsepath.go reads rules, into a file (file.go);
-//   - fields: fields.go and fieldvalues.go for the lines that do not touch access,
+//   - fields: fields.go for the lines that do not touch access,
 //     ratehint.go for those about speed;
 //   - names, or the client: agent.go takes the product tokens from a User-Agent
-//     string (names/ has the words), groups.go finds their groups in the file;
+//     string (names.go has the words), groups.go finds their groups in the file;
 //   - patterns, or the target (target.go): octets.go has the form that is compared,
-//     readings.go, parameters.go and readings_sent.go the readings of a target, pattern.go
-//     packs a rule, match.go says what a match is, and index.go finds the rule that decides;
-//   - decide: decide.go, with the engine (engine.go) that a Policy (policy.go)
-//     asks, and the result (decision.go);
+//     readings.go, parameters.go and readings_sent.go the readings of a target, match.go
+//     packs a rule and says what a match is, and index.go finds the rule that decides;
+//   - decide: decide.go, with the engine that a Policy asks (policy.go), and the result
+//     (decision.go);
 //   - explain: explain.go. Package lint watches the parser (watch.go) for what people read
 //     about a file.
 //

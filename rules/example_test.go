@@ -112,11 +112,11 @@ func ExamplePolicy_Explain() {
 }
 
 // What access ignores is kept for those who honour it.
-func ExamplePolicy_FieldsFor() {
+func ExamplePolicy_Fields() {
 	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: ExampleBot\nCrawl-delay: 2.5\nDisallow:\n"))
-	for _, f := range p.FieldsFor(rules.Identify("ExampleBot/1.0"), rules.CrawlDelay) {
-		delay, ok := f.Delay()
-		fmt.Println(delay, ok, "on line", f.Line)
+	for _, f := range p.Fields(rules.Identify("ExampleBot/1.0"), rules.CrawlDelay) {
+		speed, ok := f.Speed()
+		fmt.Println(speed.Delay, ok, "on line", f.Line)
 	}
 	// Output:
 	// 2.5s true on line 2

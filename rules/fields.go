@@ -1,8 +1,12 @@
 package rules
 
 import (
+	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"heed/rules/clock"
 )
 
 // FieldKind is the meaning of a line beyond those of RFC 9309.
@@ -188,18 +192,11 @@ const (
 	ScopeOther              // others: it is in a group that does not govern the agent
 )
 
-// FieldsFor returns the lines of one kind that concern agent, in the order of
-// the file: those of the groups that govern it, and those of the whole file.
-// Sitemap, Host and Clean-param apply to the whole file wherever they
-// are, and any field before the first group does. A
-// group that names the agent inherits nothing from the star group. For an
-// agent of several names the groups of all are used.
-func (p *Policy) FieldsFor(agent *Agent, kind FieldKind) []Field {
-	return slices.DeleteFunc(p.Fields(agent, kind), func(f Field) bool { return f.Scope == ScopeOther })
-}
-
-// Fields returns all lines of some kinds, in the order of the file, those of groups
-// that do not govern agent included; nil when there is no file.
+// Fields returns all lines of some kinds, in the order of the file, those of groups that do
+// not govern agent included, whose Scope is ScopeOther; nil when there is no file. Sitemap,
+// Host and Clean-param apply to the whole file wherever they are, and any field before the
+// first group does. A group that names the agent inherits nothing from the star group. For
+// an agent of several names the groups of all are used.
 func (p *Policy) Fields(agent *Agent, kinds ...FieldKind) []Field {
 	if p.engine == nil || !slices.ContainsFunc(p.engine.fields, func(f fieldLine) bool { return slices.Contains(kinds, f.kind) }) {
 		return nil
@@ -265,4 +262,46 @@ func (p *Policy) RateHints(agent *Agent) []*RateHint {
 		return p.engine.general
 	}
 	return all
+}
+
+// Speed is what a field about speed asks for.
+type Speed struct {
+	Delay  time.Duration // between two requests
+	Window clock.Window  // of a Visit-time, or of the day when a Request-rate applies
+	Exact  bool          // the value has the form of its document, so that other robots understand it
+}
+
+// Speed reads a Crawl-delay, a Cache-delay, a Request-rate or a Visit-time, or what
+// obviously means one (see package clock). ok is false for other fields and for values that
+// cannot be understood, which have no effect.
+func (f Field) Speed() (s Speed, ok bool) {
+	switch f.Kind {
+	case CrawlDelay, CacheDelay:
+		s.Delay, s.Exact, ok = clock.Seconds(f.Value)
+	case RequestRate:
+		var r clock.Rate
+		r, s.Exact, ok = clock.RateOf(f.Value)
+		s.Delay, s.Window = r.Delay(), r.Window
+	case VisitTime:
+		s.Window, s.Exact, ok = clock.Hours(f.Value)
+	}
+	return s, ok
+}
+
+// Understood reports whether the field's value can be understood; otherwise the line has no
+// effect. What a usage signal says is not a matter of this package.
+func (f Field) Understood() (ok bool) {
+	switch f.Kind {
+	case CrawlDelay, CacheDelay, RequestRate, VisitTime:
+		_, ok = f.Speed()
+	case Sitemap: // an absolute URL
+		u, err := url.Parse(f.Value)
+		ok = err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+	case CleanParam: // parameters with "&" between them, and perhaps the beginning of a path
+		words := strings.Fields(f.Value)
+		ok = (len(words) == 1 || len(words) == 2) && !slices.Contains(strings.Split(words[0], "&"), "")
+	default:
+		ok = true
+	}
+	return ok
 }

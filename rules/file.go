@@ -111,15 +111,12 @@ func (f *file) ruleText(id int) (text string, line int) {
 		at := packedPosition(f.text, r)
 		return f.text[at.From:at.To], line
 	}
-	at := Part{int(r.pattern), int(r.pattern) + int(r.size)}
+	end := int(r.pattern) + int(r.size)
 	if r.line&ruleEnds != 0 {
-		at.To++
+		end++
 	}
-	for at.From > f.start && f.text[at.From-1] != '\n' && f.text[at.From-1] != '\r' {
-		at.From--
-	}
-	at = at.trim(f.text)
-	return f.text[at.From:at.To], line
+	from := max(f.start, 1+strings.LastIndexAny(f.text[:end], "\r\n"))
+	return strings.Trim(f.text[from:end], " \t\v\f"), line
 }
 
 // name is one name on a user-agent line: two parts of the file's text, that of

@@ -4,8 +4,6 @@ import (
 	"index/suffixarray"
 	"slices"
 	"strings"
-
-	"heed/rules/names"
 )
 
 // ruleSet is the merged groups of one name; the sets of an agent govern it.
@@ -106,10 +104,10 @@ func (c *groupChooser) indexPhrases(tokens []Token) {
 func (c *groupChooser) indexPhrase(at int, phrase string, asked map[string]bool) {
 	into, first, whole := c.first, "", true
 	for word := range strings.FieldsSeq(phrase) {
-		if word = names.Trim(word); asked[word] {
+		if word = trimName(word); asked[word] {
 			into[word] = append(into[word], at)
 		} else {
-			whole = whole && first != "" && names.NoRobot(word)
+			whole = whole && first != "" && noRobot(word)
 		}
 		if first == "" {
 			into, first = c.other, word
@@ -126,7 +124,7 @@ func (c *groupChooser) indexPhrase(at int, phrase string, asked map[string]bool)
 // its User-Agent string.
 func (c *groupChooser) addListed(t Token) {
 	c.addAll(c.whole[t.Name], t, ByList)
-	if !names.Generic(t.Name) {
+	if !genericWords[t.Name] {
 		c.addAll(c.other[t.Name], t, ByList)
 	}
 }
@@ -145,7 +143,7 @@ func (c *groupChooser) addBest(t Token) {
 		c.addAll(fits, t, ByFirst)
 		return
 	}
-	for _, next := range names.Fallbacks(t.Name) {
+	for _, next := range fallbacks(t.Name) {
 		if at := e.named(next); at >= 0 {
 			c.add(at, t, ByChain)
 			return

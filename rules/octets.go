@@ -87,6 +87,12 @@ func unescape(s string) (octet byte, ok bool) {
 	return hi<<4 | lo, true
 }
 
+// isEscape reports whether s begins with an escape.
+func isEscape(s string) bool {
+	_, ok := unescape(s)
+	return ok
+}
+
 // hexValue returns the value of a hexadecimal digit, and 255 for any other octet.
 func hexValue(c byte) byte {
 	switch {

@@ -2,8 +2,6 @@ package rules
 
 import (
 	"strings"
-
-	"heed/rules/names"
 )
 
 // parser reads a robots.txt. It never fails: every line that can be understood
@@ -212,7 +210,7 @@ func (p *parser) names(value Part) {
 	case text == "":
 		p.lose("no-name", value)
 	case p.cutNames:
-		name := names.Cut(text)
+		name := CutName(text)
 		if name != "" && name != "*" && len(name) < len(text) {
 			p.odd("name-cut", Part{value.From + len(name), value.To})
 		}
@@ -250,7 +248,7 @@ func (p *parser) listedName(value, at Part) {
 	if part == "" {
 		return
 	}
-	if names.All(part) {
+	if allRobots(part) {
 		if part != "*" {
 			p.odd("star-and-text", value)
 		}
@@ -265,21 +263,21 @@ func (p *parser) listedName(value, at Part) {
 	if strings.IndexByte(name, '*') >= 0 {
 		p.odd("name-star", value)
 	}
-	bare = names.WithoutCompatible(bare)
-	clean := names.Clean(bare)
+	bare = withoutCompatible(bare)
+	clean := cleanName(bare)
 	switch {
 	case clean == "":
 		p.odd(nameOfNoRobot, value)
 		return
 	case strings.IndexByte(clean, ' ') >= 0:
 		p.odd("name-of-words", value)
-	case p.watcher != nil && names.NoRobot(clean) && strings.Trim(clean, "0123456789") != "": // "008" is a robot
+	case p.watcher != nil && noRobot(clean) && strings.Trim(clean, "0123456789") != "": // "008" is a robot
 		p.odd(nameOfNoRobot, value)
 	}
 	if p.wordList {
 		from := at.From
 		for w := range strings.FieldsSeq(clean) {
-			if w = names.Trim(w); w != "" {
+			if w = trimName(w); w != "" {
 				from = p.name(value, from, w)
 			}
 		}
@@ -303,7 +301,7 @@ func (p *parser) name(value Part, from int, clean string) (end int) {
 	}
 	text := p.lines.text[:value.To]
 	at := from
-	for at < len(text) && text[at] != clean[0] && (!names.Octet(text[at]) || names.Trim(text[at:at+1]) == "") {
+	for at < len(text) && text[at] != clean[0] && (!nameOctet(text[at]) || trimName(text[at:at+1]) == "") {
 		at++
 	}
 	p.looked += at - from

@@ -28,9 +28,8 @@ type RateHint struct {
 
 // hintLine is one line, understood.
 type hintLine struct {
-	field  Field
-	delay  time.Duration
-	window Window
+	field Field
+	Speed
 }
 
 // Delay returns the time between two requests that is required at t, the longest
@@ -38,8 +37,8 @@ type hintLine struct {
 func (w *RateHint) Delay(t time.Time) (d time.Duration, by Field) {
 	for i := range w.lines {
 		l := &w.lines[i]
-		if l.field.Kind != VisitTime && l.delay > d && l.window.Contains(t) {
-			d, by = l.delay, l.field
+		if l.field.Kind != VisitTime && l.Delay > d && l.Window.Contains(t) {
+			d, by = l.Delay, l.field
 		}
 	}
 	return d, by
@@ -64,10 +63,10 @@ func (w *RateHint) NextVisit(t time.Time) (from time.Time, by Field) {
 		if l.field.Kind != VisitTime {
 			continue
 		}
-		if l.window.Contains(t) {
+		if l.Window.Contains(t) {
 			return t, Field{}
 		}
-		if next := l.window.Next(t); by.Line == 0 || next.Before(from) {
+		if next := l.Window.Next(t); by.Line == 0 || next.Before(from) {
 			from, by = next, l.field
 		}
 	}
@@ -122,18 +121,11 @@ func (e *engine) hintLines(groups []uint32) (lines []int) {
 // hintLine reads a field; ok is false when it has no effect.
 func (e *engine) hintLine(i int) (l hintLine, ok bool) {
 	l.field = e.field(i)
-	switch l.field.Kind {
-	case CrawlDelay:
-		l.delay, ok = l.field.Delay()
-	case RequestRate:
-		var r Rate
-		r, ok = l.field.Rate()
-		l.delay, l.window = r.Delay(), r.Window
-	default:
-		l.window, ok = l.field.Window()
-		return l, ok && l.window.From != l.window.To
+	l.Speed, ok = l.field.Speed()
+	if l.field.Kind == VisitTime {
+		return l, ok && l.Window.From != l.Window.To
 	}
-	return l, ok && l.delay > 0
+	return l, ok && l.Delay > 0
 }
 
 // groupNames returns the names of the groups of some fields, by fieldLine.group.

@@ -62,40 +62,6 @@ func ambiguous(path string, all bool) bool {
 	return false
 }
 
-// plain reports whether a target has one reading, and is its own packed form.
-func (d *differences) plain(target string) bool {
-	inQuery := false
-	for i := 0; i < len(target); i++ {
-		c := target[i]
-		switch {
-		case unreserved[c]:
-		case d.asSent && !legal[c]:
-			return false
-		case inQuery:
-			if !d.asSent && (c == '/' || c == '?' || c == '%' || c >= codeFirst) {
-				return false
-			}
-		case c == '?':
-			inQuery = true
-		case c == '/':
-			if i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.' || target[i+1] == ';') {
-				return false
-			}
-		case !d.asSent && (c == '%' || c == '\\' || c == '&' || c == '=' || c >= codeFirst || c == ';' && d.allReadings):
-			return false
-		}
-	}
-	return true
-}
-
-// judging is the state of a decision.
-type judging struct {
-	steps     int    // left for the decision; negative: none
-	alone     bool   // the target has one reading
-	sentRules []int  // else, by each set, the rule that decides about the target as sent
-	rule      []byte // memory for a pattern with its escapes decoded once more
-}
-
 // scratch is the memory in which targets are packed and read.
 type scratch struct {
 	judging

@@ -1,6 +1,9 @@
 package rules
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Target is the path and query of one request, exactly as they are sent. Whatever compares
 // a path takes a Target and judges each of its readings (readings.go): rules, exceptions,
@@ -213,4 +216,92 @@ func (c *chooser) known(s *scratch, selections []Selection) bool {
 		}
 	}
 	return false
+}
+
+// SplitTarget splits a request target, or a URL, into what is before its path
+// (empty in origin form) and the path with the query. Neither part is decoded, and a
+// fragment stays part of the second.
+func SplitTarget(target string) (before, rest string) {
+	if strings.HasPrefix(target, "/") {
+		return "", target
+	}
+	_, after, found := strings.Cut(target, "://")
+	if !found {
+		return target, ""
+	}
+	if i := strings.IndexAny(after, "/?#"); i >= 0 {
+		return target[:len(target)-len(after)+i], after[i:]
+	}
+	return target, ""
+}
+
+// EscapePercents returns a request target in which every "%" of the path that does
+// not begin an escape is escaped. Such a "%" is a literal octet to many servers,
+// and an error to net/url; a query may hold any.
+func EscapePercents(target string) string {
+	if strings.IndexByte(target, '%') < 0 {
+		return target
+	}
+	before, rest := SplitTarget(target)
+	path, query := rest, ""
+	if i := strings.IndexByte(rest, '?'); i >= 0 {
+		path, query = rest[:i], rest[i:]
+	}
+	odd := 0
+	for i := range len(path) {
+		if path[i] == '%' && !isEscape(path[i:]) {
+			odd++
+		}
+	}
+	if odd == 0 {
+		return target
+	}
+	var b strings.Builder
+	b.Grow(len(target) + 2*odd)
+	b.WriteString(before)
+	for i := range len(path) {
+		b.WriteByte(path[i])
+		if path[i] == '%' && !isEscape(path[i:]) {
+			b.WriteString("25")
+		}
+	}
+	b.WriteString(query)
+	return b.String()
+}
+
+// TargetFault describes what in the path of a request target keeps rules from being compared
+// with it; empty when nothing does. Octets written as "%u0070" are decoded by IIS,
+// which then serves the page that is written without them; other servers take them as
+// they are, or refuse them.
+func TargetFault(target string) string {
+	path, _, _ := strings.Cut(target, "?")
+	if strings.Contains(path, "%00") {
+		return "the path contains a NUL octet"
+	}
+	for i := range len(path) {
+		if path[i] == '%' && len(path) > i+5 && path[i+1]|0x20 == 'u' && hexValue(path[i+2])|hexValue(path[i+3])|hexValue(path[i+4])|hexValue(path[i+5]) <= 15 {
+			return "the path contains " + path[i:i+6] + ", which some servers decode; write the character in UTF-8 with an escape for each octet"
+		}
+	}
+	return ""
+}
+
+// SendableTarget returns the path and query of a request target, or of a URL, as a
+// request line may contain them: as they are, but "/" for an empty path, and a "#",
+// at which servers cut a target, as an escape. ok is false for blanks and controls,
+// which a request line cannot contain.
+func SendableTarget(target string) (sendable string, ok bool) {
+	_, sendable = SplitTarget(target)
+	if !strings.HasPrefix(sendable, "/") {
+		sendable = "/" + sendable
+	}
+	if strings.IndexByte(sendable, '#') >= 0 {
+		sendable = strings.ReplaceAll(sendable, "#", "%23")
+	}
+	for i := range len(sendable) {
+		if c := sendable[i]; c <= ' ' || c == 0x7f {
+			return sendable, false
+		}
+	}
+	return sendable, true
 }

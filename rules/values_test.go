@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/rules"
+	"heed/rules/clock"
 	"heed/rules/lint"
 )
 
@@ -43,22 +44,22 @@ func TestHeed_ValuesOfOtherFields(t *testing.T) {
 		{rules.CrawlDelay, "e9", none},
 		{rules.CrawlDelay, "1ee9", none},
 		{rules.CacheDelay, "10", "10s"},
-		{rules.RequestRate, "1/10", "1 in 10s, one each 10s"},
-		{rules.RequestRate, "30/1m", "30 in 1m0s, one each 2s"},
-		{rules.RequestRate, "2/1h 0800-1845", "2 in 1h0m0s, one each 30m0s from 480 to 1125"},
-		{rules.RequestRate, "1/5s 22:00-06:00", "1 in 5s, one each 5s from 1320 to 360"},
-		{rules.RequestRate, "1/10 0800-1845 x", "1 in 10s, one each 10s"},
-		{rules.RequestRate, "1/10 soon", "1 in 10s, one each 10s"},
+		{rules.RequestRate, "1/10", "10s"},
+		{rules.RequestRate, "30/1m", "2s"},
+		{rules.RequestRate, "2/1h 0800-1845", "[30m0s from 480 to 1125]"},
+		{rules.RequestRate, "1/5s 22:00-06:00", "[5s from 1320 to 360]"},
+		{rules.RequestRate, "1/10 0800-1845 x", "10s"},
+		{rules.RequestRate, "1/10 soon", "10s"},
 		{rules.RequestRate, "10", none},
 		{rules.RequestRate, "0/1", none},
 		{rules.RequestRate, "1/0", none},
 		{rules.RequestRate, "1/", none},
-		{rules.RequestRate, "1/s", "1 in 1s, one each 1s"},
-		{rules.RequestRate, "1 per minute", "1 in 1m0s, one each 1m0s"},
+		{rules.RequestRate, "1/s", "1s"},
+		{rules.RequestRate, "1 per minute", "1m0s"},
 		{rules.RequestRate, "slow", none},
 		{rules.RequestRate, "-1/5", none},
-		{rules.RequestRate, "1/2000000000h", "1 in 8760h0m0s, one each 8760h0m0s"},
-		{rules.RequestRate, "1/99999999999999999999", "1 in 8760h0m0s, one each 8760h0m0s"},
+		{rules.RequestRate, "1/2000000000h", "8760h0m0s"},
+		{rules.RequestRate, "1/99999999999999999999", "8760h0m0s"},
 		{rules.VisitTime, "0600-0845", "from 360 to 525"},
 		{rules.VisitTime, "0600 - 2400", "from 360 to 0"},
 		{rules.VisitTime, "600-845", "from 360 to 525"},
@@ -90,16 +91,9 @@ func said(f rules.Field) string {
 			said = append(said, fmt.Sprintf(format, args...))
 		}
 	}
-	delay, ok := f.Delay()
-	tell(ok, "%v", delay)
-	window, ok := f.Window()
-	tell(ok, "from %d to %d", window.From, window.To)
-	rate, ok := f.Rate()
-	when := ""
-	if rate.Window != (rules.Window{}) {
-		when = fmt.Sprintf(" from %d to %d", rate.Window.From, rate.Window.To)
-	}
-	tell(ok, "%d in %v, one each %v%s", rate.Documents, rate.Per, rate.Delay(), when)
+	speed, ok := f.Speed()
+	tell(ok && f.Kind != rules.VisitTime, "%v", speed.Delay)
+	tell(ok && (f.Kind == rules.VisitTime || speed.Window != (clock.Window{})), "from %d to %d", speed.Window.From, speed.Window.To)
 	if f.Kind == rules.Sitemap || f.Kind == rules.CleanParam {
 		found := lint.Lint(rules.Standard, site, []byte(f.Kind.String()+": "+f.Value))
 		bad := func(f lint.Finding) bool { return f.Kind == "bad-value" }
@@ -124,19 +118,19 @@ func TestHeed_WindowsMayGoOverMidnight(t *testing.T) {
 		return c.In(time.FixedZone("east", 2*60*60)) // the same moment, told elsewhere
 	}
 	for _, c := range []struct {
-		window      rules.Window
+		window      clock.Window
 		clock       string
 		isContained bool
 	}{
-		{rules.Window{}, "13:00", true},
-		{rules.Window{From: 60, To: 120}, "01:00", true},
-		{rules.Window{From: 60, To: 120}, "01:59", true},
-		{rules.Window{From: 60, To: 120}, "02:00", false},
-		{rules.Window{From: 60, To: 120}, "00:59", false},
-		{rules.Window{From: 1320, To: 360}, "22:00", true},
-		{rules.Window{From: 1320, To: 360}, "05:59", true},
-		{rules.Window{From: 1320, To: 360}, "06:00", false},
-		{rules.Window{From: 1320, To: 360}, "12:00", false},
+		{clock.Window{}, "13:00", true},
+		{clock.Window{From: 60, To: 120}, "01:00", true},
+		{clock.Window{From: 60, To: 120}, "01:59", true},
+		{clock.Window{From: 60, To: 120}, "02:00", false},
+		{clock.Window{From: 60, To: 120}, "00:59", false},
+		{clock.Window{From: 1320, To: 360}, "22:00", true},
+		{clock.Window{From: 1320, To: 360}, "05:59", true},
+		{clock.Window{From: 1320, To: 360}, "06:00", false},
+		{clock.Window{From: 1320, To: 360}, "12:00", false},
 	} {
 		if got := c.window.Contains(at(c.clock)); got != c.isContained {
 			t.Errorf("%v contains %s: %v", c.window, c.clock, got)
@@ -243,7 +237,10 @@ Crawl-delay: 4
 License: https://site.test/l.xml
 `)
 	delays := func(agent string) (lines []int) {
-		for _, f := range p.FieldsFor(rules.Identify(agent), rules.CrawlDelay) {
+		for _, f := range p.Fields(rules.Identify(agent), rules.CrawlDelay) {
+			if f.Scope == rules.ScopeOther {
+				continue
+			}
 			lines = append(lines, f.Line)
 		}
 		return lines
@@ -261,7 +258,10 @@ License: https://site.test/l.xml
 	}
 	var told []string
 	for _, kind := range []rules.FieldKind{rules.CrawlDelay, rules.Sitemap, rules.License} {
-		for _, f := range p.FieldsFor(nil, kind) {
+		for _, f := range p.Fields(nil, kind) {
+			if f.Scope == rules.ScopeOther {
+				continue
+			}
 			told = append(told, fmt.Sprintf("%d %v %s", f.Line, f.Kind, f.Value))
 		}
 	}

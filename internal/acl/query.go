@@ -70,7 +70,7 @@ func (q *Query) WithoutRules() (o Result, ok bool) {
 // is allowed and not judged, unless an exception of the operator refuses it.
 func (q *Query) WithoutSite(reason rules.Reason) (o Result) {
 	allowed := rules.Decision{Verdict: rules.Allow, Reason: reason}
-	o.Decision, o.OperatorReason = q.applyException(allowed)
+	o.Decision, o.OperatorReason = q.Except(allowed)
 	o.Unjudged = o.Decision == allowed
 	return o
 }
@@ -107,13 +107,9 @@ func (q *Query) Decide(p *rules.Policy) (o Result, by *rules.Agent) {
 	if o.Reason == rules.ReasonRobotsUnreachable && p.Source().NoConnection {
 		o.Reason = rules.ReasonOriginUnreachable
 	}
-	o.Decision, o.OperatorReason = q.applyException(o.Decision)
+	o.Decision, o.OperatorReason = q.Except(o.Decision)
 	return o, by
 }
-
-// Except returns the decision of the exception that applies in place of d, which refuses a
-// target that the rules of the site allow, and its reason; d itself when none does.
-func (q *Query) Except(d rules.Decision) (rules.Decision, string) { return q.applyException(d) }
 
 // evaluate judges the target, or the host of a tunnel, by the policy.
 func (q *Query) evaluate(p *rules.Policy, agent *rules.Agent) (d rules.Decision, unseen int) {
@@ -123,10 +119,10 @@ func (q *Query) evaluate(p *rules.Policy, agent *rules.Agent) (d rules.Decision,
 	return q.judge(p, agent, q.Target), 0
 }
 
-// applyException returns the decision of the exception that applies in place of d, and its
-// reason. An exception that refuses always applies; one that allows applies when d refuses and
+// Except returns the decision of the exception that applies in place of d, and its reason; d
+// itself when none does. An exception that refuses always applies; one that allows applies when d refuses and
 // is Exceptable.
-func (q *Query) applyException(d rules.Decision) (rules.Decision, string) {
+func (q *Query) Except(d rules.Decision) (rules.Decision, string) {
 	exception, rule := q.Effective.exception(Exceptable(d), q.Now, q.match)
 	if exception == nil {
 		return d, ""

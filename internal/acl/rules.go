@@ -2,6 +2,9 @@
 // and mode of each client, the agent it is judged as, and the exceptions for each
 // site. What a robots.txt says of a target is evaluated by package rules.
 //
+// Destinations are the places that heed may reach (destination.go), by the class of their
+// address (class.go); Addrs are heed's own, which it never does (self.go).
+//
 // Rules is one configuration, together with what was added while heed runs (a
 // ModeOverride, an exception granted over the control socket). It is immutable: a
 // reload creates another. The clock is a parameter, since exceptions and overrides

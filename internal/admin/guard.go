@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/proxy/headers"
+	"heed/proxy/http1"
 )
 
 // Users verifies names and passwords; see access.Gate.
@@ -45,7 +45,7 @@ func (f *refusal) answer(w http.ResponseWriter) {
 // names.
 func (s *Server) origin(r *http.Request, now *Settings) refusal {
 	switch {
-	case s.config.ProxyName != "" && headers.InVia(r.Header, s.config.ProxyName):
+	case s.config.ProxyName != "" && http1.InVia(r.Header, s.config.ProxyName):
 		return refusal{status: http.StatusForbidden, text: "The request came through heed itself. Its admin listener is not for programs that use it as their proxy."}
 	case r.Method == http.MethodConnect || r.URL.IsAbs():
 		return refusal{status: http.StatusBadRequest, text: "This is the admin listener of heed, not its proxy."}

@@ -17,7 +17,6 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/pageurl"
 	"heed/internal/safetext"
 	"heed/internal/why"
 	"heed/rules"
@@ -123,7 +122,7 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 			return replay.ExplainID(ctx, r, config.RecordedRules, c.What)
 		}, nil
 	}
-	origin, target, err := pageurl.ParseRecorded(safetext.ParseOctets(c.What)) // as heed audit list prints it
+	origin, target, err := rules.ParseRecorded(safetext.ParseOctets(c.What)) // as heed audit list prints it
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +134,7 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 		f.To = f.To.Add(time.Second) // times are given in seconds: include all of the last one
 	}
 	targets := []string{target}
-	if _, other, err := pageurl.Parse(c.What); err == nil && other != target { // as it was sent
+	if _, other, err := rules.ParseURL(c.What); err == nil && other != target { // as it was sent
 		targets = append(targets, other)
 	}
 	if other := escapedTarget(c.What); !slices.Contains(targets, other) {
@@ -161,7 +160,7 @@ func printWhy(w io.Writer, paint console.Painter, file string, t *replay.Explain
 // escapedTarget returns the target of a URL as browsers and older records spell it:
 // octets that a URL may not contain are escapes.
 func escapedTarget(address string) string {
-	u, err := url.Parse(pageurl.EscapePercents(address))
+	u, err := url.Parse(rules.EscapePercents(address))
 	if err != nil {
 		return ""
 	}
@@ -250,7 +249,7 @@ func explainRedacted(ctx context.Context, r *store.Record, o rules.Origin, targe
 		if !d.Redacted || last != nil && d.Time.Before(last.Time) {
 			return nil
 		}
-		origin, recorded, err := pageurl.Parse(d.URL)
+		origin, recorded, err := rules.ParseURL(d.URL)
 		if err == nil && origin == o && slices.ContainsFunc(targets, func(target string) bool { return audit.MayBeRedacted(recorded, target) }) {
 			last = d
 		}

@@ -11,11 +11,8 @@ import (
 	"heed/internal/judge"
 	"heed/internal/memo"
 	"heed/internal/pace"
-	"heed/internal/pageurl"
 	"heed/internal/signal"
 	"heed/internal/why"
-	"heed/proxy/refusal"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -32,8 +29,8 @@ type Judge struct {
 	Held func(rules.Origin) []*rules.Policy
 	// Self are the addresses that heed listens on; nil: none. Destinations are those that it
 	// may reach; nil: all.
-	Self         *upstream.Addrs
-	Destinations *upstream.Destinations
+	Self         *acl.Addrs
+	Destinations *acl.Destinations
 
 	Delays   bool          // judgements contain the delay between two requests
 	Pacing   pace.Settings // the operator's; MaxDelay 0: there is no longest delay
@@ -57,7 +54,7 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 // ask is Ask; without ofSite the Judgement has no delay and no sitemaps, which are the same for
 // all URLs of a site.
 func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool, policy policyOf) (*control.Judgement, error) {
-	origin, target, err := pageurl.Parse(address)
+	origin, target, err := rules.ParseURL(address)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +109,7 @@ func (j *Judge) Barred(o rules.Origin, target string) (reason rules.Reason, why 
 	if j.Self != nil && j.Self.HasHost(o.Host, o.Port) {
 		return rules.ReasonLoop, ownAddress
 	}
-	if fault := pageurl.Fault(target); fault != "" {
+	if fault := rules.TargetFault(target); fault != "" {
 		return rules.ReasonMalformed, fault
 	}
 	if err := j.Destinations.CheckOrigin(o); err != nil {
@@ -133,7 +130,6 @@ func (j *Judge) Decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 			if q.Policy, a.Robots, a.By = q.Effective.Site.Robots, o.RobotsURL(), why.ByOperator; q.Policy == nil {
 				q.Policy, a.Robots, a.By = policy(ctx, o, q.Names.Shown)
 			}
-			q.Unreached = refusal.Unreached(q.Policy)
 		case judge.NeedsHeld:
 			if q.Held = []*rules.Policy{}; j.Held != nil {
 				q.Held = append(q.Held, j.Held(o)...)
@@ -148,7 +144,7 @@ func (j *Judge) Decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 				p, _, _ := policy(ctx, o, q.Names.Shown)
 				return p.Source().Err
 			}
-			q.Self = judge.Knows(j.Self != nil && j.Self.IsName(o, j.Destinations, reach))
+			q.Self, q.SelfKnown = j.Self != nil && j.Self.IsName(o, j.Destinations, reach), true
 		}
 	}
 }
@@ -178,7 +174,7 @@ func (j *Judge) sitemaps(a *control.Judgement, p *rules.Policy) {
 	if !j.Sitemaps {
 		return
 	}
-	for _, f := range p.FieldsFor(nil, rules.Sitemap) {
+	for _, f := range p.Fields(nil, rules.Sitemap) {
 		if len(a.Sitemaps) < maxSitemaps {
 			a.Sitemaps = append(a.Sitemaps, f.Value)
 		}
@@ -211,7 +207,8 @@ func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity,
 func visits(names acl.Identity, p *rules.Policy) (lines []string, open float64) {
 	var day [24 * 60]bool
 	for _, f := range p.Fields(names.Judged, rules.VisitTime) {
-		w, ok := f.Window()
+		s, ok := f.Speed()
+		w := s.Window
 		if !ok || w.From == w.To || f.Scope == rules.ScopeOther {
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 	"heed/internal/acl"
 	"heed/internal/pace"
 	"heed/internal/why"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -25,13 +24,13 @@ func policyWith(source rules.Source, body string) policyOf {
 // there, or an exception allows it.
 func TestHeed_AnAddressOfHeedsOwnIsALoop(t *testing.T) {
 	t.Parallel()
-	self := &upstream.Addrs{}
+	self := &acl.Addrs{}
 	self.Add(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3128})
 	allow, err := acl.NewException(acl.Exception{Patterns: []string{"/"}, Reason: "letter 7"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := policyWith(rules.Source{State: rules.Unreachable, NoConnection: true, Err: upstream.ErrSelf}, "")
+	own := policyWith(rules.Source{State: rules.Unreachable, NoConnection: true, Err: acl.ErrSelf}, "")
 	for url, policy := range map[string]policyOf{
 		"http://127.0.0.1:3128/":    policyWith(rules.Source{State: rules.Available}, ""),
 		"http://localhost:3128/%00": policyWith(rules.Source{State: rules.Available}, ""),

@@ -13,7 +13,6 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/pageurl"
 	"heed/internal/route"
 	"heed/internal/signal"
 	"heed/rules"
@@ -53,7 +52,7 @@ func (c *LintCmd) Run(a *console.App) error {
 	site := rules.Origin{}
 	if c.Site != "" {
 		var err error
-		if site, _, err = pageurl.Parse(c.Site); err != nil {
+		if site, _, err = rules.ParseURL(c.Site); err != nil {
 			return fmt.Errorf("--site: %w", err)
 		}
 	}
@@ -125,7 +124,7 @@ func isURL(name string) bool {
 // fetch fetches the robots.txt of a site as the proxy does, without using or
 // changing stored copies.
 func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Origin, err error) {
-	o, _, err = pageurl.Parse(address)
+	o, _, err = rules.ParseURL(address)
 	if err != nil {
 		return "", o, err
 	}

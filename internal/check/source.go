@@ -24,7 +24,6 @@ import (
 	"heed/internal/signal"
 	"heed/internal/state"
 	"heed/internal/why"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -120,8 +119,8 @@ func noDowngrade(req *http.Request, via []*http.Request) error {
 }
 
 // Listens returns the addresses that a heed with the settings listens on.
-func Listens(cfg *config.Config) *upstream.Addrs {
-	all := &upstream.Addrs{}
+func Listens(cfg *config.Config) *acl.Addrs {
+	all := &acl.Addrs{}
 	addresses := slices.Clone(cfg.Listen)
 	for _, l := range cfg.Listeners {
 		addresses = append(addresses, l.Address)

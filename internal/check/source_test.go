@@ -5,13 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/pageurl"
 	"heed/rules"
 )
 
 func TestParsedTextsAreBounded(t *testing.T) {
 	p := newParsed(rules.Standard)
-	o, _, err := pageurl.Parse("http://h.test/")
+	o, _, err := rules.ParseURL("http://h.test/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +18,7 @@ func TestParsedTextsAreBounded(t *testing.T) {
 	if p.policy(o, someRules) != same {
 		t.Error("the same text was parsed twice")
 	}
-	other, _, err := pageurl.Parse("http://other.test/")
+	other, _, err := rules.ParseURL("http://other.test/")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/judge"
-	"heed/internal/pageurl"
 	"heed/internal/signal"
 	"heed/internal/signal/page"
 	"heed/proxy/refusal"
@@ -123,7 +122,7 @@ func (u *uses) answer(ctx context.Context, q *usage.Request, resp *http.Response
 // get requests --page, if the robots.txt of where it is lets the agents. That of the site of
 // q is known.
 func (u *uses) get(ctx context.Context, q *usage.Request) (*http.Response, error) {
-	o, target, err := pageurl.Parse(u.page)
+	o, target, err := rules.ParseURL(u.page)
 	if err != nil {
 		return nil, err
 	}

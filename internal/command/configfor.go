@@ -16,7 +16,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/judge"
-	"heed/internal/pageurl"
 	"heed/internal/passport"
 	"heed/internal/route"
 	"heed/rules"
@@ -30,7 +29,7 @@ func (c *ConfigShowCmd) showFor(a *console.App, cfg *config.Config) error {
 	if c.JSON {
 		return errors.New("--for is for people, --json for programs\nLeave one of them out")
 	}
-	origin, target, err := pageurl.Parse(c.URL)
+	origin, target, err := rules.ParseURL(c.URL)
 	if err != nil {
 		return err
 	}

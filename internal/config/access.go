@@ -10,7 +10,6 @@ import (
 
 	"heed/internal/access"
 	"heed/internal/acl"
-	"heed/proxy/upstream"
 )
 
 // AccessConfig holds [access]: which clients may use heed, and which destinations it connects to.
@@ -18,7 +17,7 @@ type AccessConfig struct {
 	Clients             []string `toml:"clients"`              // addresses and networks; empty: any
 	Users               string   `toml:"users"`                // htpasswd file; empty: no password is required
 	PrivateDestinations string   `toml:"private_destinations"` // auto, allow or refuse
-	AllowTo             []string `toml:"allow_to"`             // each as upstream.ParseDestination reads it
+	AllowTo             []string `toml:"allow_to"`             // each as acl.ParseDestination reads it
 	RefuseTo            []string `toml:"refuse_to"`            // the same; beats AllowTo
 }
 
@@ -108,15 +107,15 @@ func (c *AccessConfig) checkUsers() error {
 // destinations reports the entries that are not destinations, each with its line.
 func (d *decoder) destinations(path string, list []string) {
 	for i, text := range list {
-		if _, err := upstream.ParseDestination(text); err != nil {
+		if _, err := acl.ParseDestination(text); err != nil {
 			d.problem(element(path, i), "%s: %v", path, err)
 		}
 	}
 }
 
 // Destinations returns the destinations that these settings allow.
-func (c *Config) Destinations() (*upstream.Destinations, error) {
-	d := &upstream.Destinations{Placed: c.Upstream.Resolve}
+func (c *Config) Destinations() (*acl.Destinations, error) {
+	d := &acl.Destinations{Placed: c.Upstream.Resolve}
 	switch c.Access.PrivateDestinations {
 	case "allow":
 		d.Private = true
@@ -125,10 +124,10 @@ func (c *Config) Destinations() (*upstream.Destinations, error) {
 	}
 	for _, l := range []struct {
 		from []string
-		to   *[]upstream.Destination
+		to   *[]acl.Destination
 	}{{c.Access.AllowTo, &d.Allow}, {c.Access.RefuseTo, &d.Refuse}} {
 		for _, text := range l.from {
-			entry, err := upstream.ParseDestination(text)
+			entry, err := acl.ParseDestination(text)
 			if err != nil {
 				return nil, err
 			}

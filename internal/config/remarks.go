@@ -11,7 +11,6 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/ownfile"
-	"heed/proxy/upstream"
 )
 
 // Remarks returns what is valid in the settings and cannot be meant: entries that never apply,
@@ -81,9 +80,9 @@ func MissingDirectories(c *Config) (all []Finding) {
 // remarkAccess returns the remarks on [access].
 func remarkAccess(c *Config) (all []Finding) {
 	for i, text := range c.Access.AllowTo {
-		allowed, err := upstream.ParseDestination(text)
+		allowed, err := acl.ParseDestination(text)
 		for _, refused := range c.Access.RefuseTo {
-			if r, bad := upstream.ParseDestination(refused); err == nil && bad == nil && r.Covers(allowed) {
+			if r, bad := acl.ParseDestination(refused); err == nil && bad == nil && r.Covers(allowed) {
 				all = append(all, c.FindElement(i, "access.allow_to", "access.allow_to: %q is never allowed, since access.refuse_to has %q; remove one of them", text, refused))
 				break
 			}

@@ -15,7 +15,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/fleet"
-	"heed/internal/pageurl"
 	"heed/internal/route"
 	"heed/internal/why"
 	"heed/rules"
@@ -254,7 +253,7 @@ func originOf(text string) (rules.Origin, error) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
 	}
-	u, err := url.Parse(pageurl.EscapePercents(text))
+	u, err := url.Parse(rules.EscapePercents(text))
 	if err != nil {
 		return rules.Origin{}, fmt.Errorf("%s is no URL\nWrite a host such as example.org, or https://example.org", console.Quoted(text))
 	}

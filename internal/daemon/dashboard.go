@@ -8,8 +8,8 @@ import (
 	"heed/internal/admin/dashboard"
 	"heed/internal/config"
 	"heed/internal/counts"
-	"heed/internal/pageurl"
 	"heed/internal/state"
+	"heed/rules"
 )
 
 // dashboard returns the pages of the admin listener. defaults is proxy.toml as built in.
@@ -37,7 +37,7 @@ func (d *daemon) dashboard(cfg *config.Config, defaults []byte) *dashboard.Dashb
 
 // endPause ends the pause of a site.
 func (d *daemon) endPause(origin string) error {
-	site, _, err := pageurl.Parse(origin)
+	site, _, err := rules.ParseURL(origin)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/ca"
 	"heed/internal/config"
 	"heed/internal/console"
@@ -24,7 +25,6 @@ import (
 	"heed/internal/state"
 	"heed/proxy"
 	"heed/proxy/limit"
-	"heed/proxy/upstream"
 )
 
 // ServeCmd is `heed serve`: the proxy in the foreground.
@@ -206,7 +206,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	if err != nil {
 		return err
 	}
-	o.Self, o.Memory, o.FetchLimits = &upstream.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
+	o.Self, o.Memory, o.FetchLimits = &acl.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.counts = counts.New(d.metrics)
 	d.openManager()

@@ -21,7 +21,6 @@ import (
 	"heed/internal/state"
 	"heed/proxy"
 	"heed/proxy/limit"
-	"heed/proxy/upstream"
 	"heed/proxy/usage"
 )
 
@@ -50,7 +49,7 @@ type runtimeConfig struct {
 	pool         *route.Pool  // of routes to sites
 	route        *route.Route // the route of the settings
 	limits       limit.Limits
-	destinations *upstream.Destinations
+	destinations *acl.Destinations
 	pacer        *pacer
 	admin        *admin.Settings // of the admin listener
 }

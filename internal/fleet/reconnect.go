@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // markAway records that the part of the store that has key is unreachable, and starts to probe
@@ -86,12 +84,8 @@ func (s *Store) probe(key string) func(context.Context) error {
 			of, keys = probeScript, []string{besides(key, ":turns:probe")}
 		}
 		token := rand.Text()
-		args := []any{opTimeout.Milliseconds(), token}
-		reply := s.send(ctx, "evalsha", of.hash, keys, args)
-		if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
-			reply = s.send(ctx, "eval", of.text, keys, args)
-		}
-		if err := of.check(reply); err != nil {
+		reply, err := s.call(ctx, of, keys, opTimeout.Milliseconds(), token)
+		if err != nil {
 			return err
 		}
 		if reply.Val() != token {

@@ -15,10 +15,6 @@ import (
 // Redis server, or is hostile.
 var errNonsense = errors.New("the store answered nonsense")
 
-// errUnknown is the error of a command that must be sent with the whole script, which the
-// store does not have yet.
-var errUnknown = errors.New("the store does not know the script")
-
 // script is a script and the form of its replies.
 type script struct {
 	text, hash string

@@ -239,8 +239,6 @@ func (s *Store) do(ctx context.Context, of *script, key string, op func(context.
 	case err == nil || errors.Is(err, redis.Nil):
 		s.answered(p, of, spent, asked)
 		return true
-	case err == errUnknown:
-		s.answered(p, nil, spent, asked)
 	case ctx.Err() == nil: // otherwise the caller's context ended it, not the store
 		s.count(of)
 		s.failedFor(p, of, key, err)
@@ -315,22 +313,24 @@ func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Ti
 // run runs a script on keys of one node and returns its reply. Its error is ErrAway, or that
 // of ctx, when the store did not answer, or when the script cannot have returned the reply.
 func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any) (reply *redis.Cmd) {
-	unknown := false
-	ok := s.do(ctx, of, keys[0], func(ctx context.Context) error {
-		reply = s.send(ctx, "evalsha", of.hash, keys, args)
-		if unknown = redis.HasErrorPrefix(reply.Err(), "NOSCRIPT"); unknown {
-			return errUnknown
-		}
-		return of.check(reply)
-	}) || unknown && s.do(ctx, of, keys[0], func(ctx context.Context) error {
-		reply = s.send(ctx, "eval", of.text, keys, args)
-		return of.check(reply)
-	})
-	if !ok {
+	if !s.do(ctx, of, keys[0], func(ctx context.Context) (err error) {
+		reply, err = s.call(ctx, of, keys, args...)
+		return err
+	}) {
 		reply = redis.NewCmd(ctx)
 		reply.SetErr(cmp.Or(ctx.Err(), ErrAway))
 	}
 	return reply
+}
+
+// call runs a script on the node of keys: as a hash, and as its text where the node does not
+// know it. The error is also that of a reply that the script cannot have returned.
+func (s *Store) call(ctx context.Context, of *script, keys []string, args ...any) (*redis.Cmd, error) {
+	reply := s.send(ctx, "evalsha", of.hash, keys, args)
+	if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
+		reply = s.send(ctx, "eval", of.text, keys, args)
+	}
+	return reply, of.check(reply)
 }
 
 // send sends a script, as a text or as its hash.

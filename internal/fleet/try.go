@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Try connects to the store and returns why a heed could not use it; nil when it could. It
@@ -48,12 +46,8 @@ func (s *Store) try(ctx context.Context) error {
 func (s *Store) tryKey(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	keys, args := []string{besides(key, ":turns:probe")}, []any{opTimeout.Milliseconds(), "token"}
-	reply := s.send(ctx, "evalsha", probeScript.hash, keys, args)
-	if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
-		reply = s.send(ctx, "eval", probeScript.text, keys, args)
-	}
-	return probeScript.check(reply)
+	_, err := s.call(ctx, probeScript, []string{besides(key, ":turns:probe")}, opTimeout.Milliseconds(), "token")
+	return err
 }
 
 // keysOfAll returns a key for each known master of a Cluster, none otherwise.

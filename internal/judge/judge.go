@@ -10,6 +10,9 @@
 package judge
 
 import (
+	"cmp"
+	"errors"
+
 	"heed/internal/acl"
 	"heed/internal/signal"
 	"heed/rules"
@@ -41,8 +44,8 @@ type Question struct {
 	// it NoPolicy is why there is none.
 	Policy   *rules.Policy
 	NoPolicy rules.Reason
-	// Unreached is why the site of Policy cannot be reached, when that is known: a
-	// destination that is forbidden, or heed's own address.
+	// Unreached is why the site of Policy cannot be reached where its error does not show that:
+	// in a record.
 	Unreached rules.Reason
 	// Held are the files that are held for clients with a name: see NeedsHeld. Not nil: known.
 	Held []*rules.Policy
@@ -52,29 +55,11 @@ type Question struct {
 	NoStatements rules.Reason
 	// Page is what the answer states beside; nil: there is none yet. It comes with Statements.
 	Page *signal.Verdict
-	// Self is whether the address is heed's own: see NeedsSelf.
-	Self Known
+	// Self is whether the address is heed's own, where SelfKnown is set: see NeedsSelf.
+	Self, SelfKnown bool
 
 	verdict Verdict // so far
 	stage   stage
-}
-
-// Known is what is known of something that is true or false.
-type Known uint8
-
-// The values of Known.
-const (
-	Unknown Known = iota
-	Yes
-	No
-)
-
-// Knows returns what is known of something that is true or not.
-func Knows(is bool) Known {
-	if is {
-		return Yes
-	}
-	return No
 }
 
 // Need is what Decide needs to go on.
@@ -86,7 +71,7 @@ const (
 	NeedsPolicy                 // Question.Policy, or NoPolicy
 	NeedsHeld                   // Question.Held; may be empty, not nil
 	NeedsStatements             // Question.Statements, of the page that Verdict.Policy allows, or NoStatements
-	NeedsSelf                   // Question.Self
+	NeedsSelf                   // Question.Self, with SelfKnown
 )
 
 // Verdict is the answer to a Question and what it rests on.
@@ -147,7 +132,7 @@ func (q *Question) Decide() (Verdict, Need) {
 		q.stage = atSelf
 	}
 	if q.stage == atSelf {
-		if v.Verdict == rules.Allow && !q.OwnService && q.Self == Unknown {
+		if v.Verdict == rules.Allow && !q.OwnService && !q.SelfKnown {
 			return *v, NeedsSelf
 		}
 		q.finish(v)
@@ -212,10 +197,21 @@ func (q *Question) byHeld(v *Verdict) {
 // decideBy returns the decision under p, with the reason that the site cannot be reached.
 func (q *Question) decideBy(p *rules.Policy) (acl.Result, *rules.Agent) {
 	o, agent := q.Query.Decide(p)
-	if o.Reason == rules.ReasonOriginUnreachable && q.Unreached != "" {
-		o.Reason, o.Unjudged = q.Unreached, q.Unreached == rules.ReasonLoop
+	if o.Reason == rules.ReasonOriginUnreachable {
+		o.Reason = q.unreached(p)
+		o.Unjudged = o.Reason == rules.ReasonLoop
 	}
 	return o, agent
+}
+
+// unreached returns why the site of p cannot be reached: the site is the cause, or heed does not
+// let itself reach its address.
+func (q *Question) unreached(p *rules.Policy) rules.Reason {
+	var barred interface{ BarredFor() rules.Reason }
+	if errors.As(p.Source().Err, &barred) {
+		return barred.BarredFor()
+	}
+	return cmp.Or(q.Unreached, rules.ReasonOriginUnreachable)
 }
 
 // wantsStatements reports whether what the site states of the use of the page counts: the
@@ -249,7 +245,7 @@ func (q *Question) byStatements(v *Verdict) {
 
 // finish decides about heed's own addresses, parts of pages, and the mode.
 func (q *Question) finish(v *Verdict) {
-	if v.Verdict == rules.Allow && q.Self == Yes && !q.OwnService {
+	if v.Verdict == rules.Allow && q.Self && !q.OwnService {
 		v.Result, v.Policy, v.Self = acl.Result{Decision: rules.Decision{Reason: rules.ReasonLoop}, Unjudged: true}, nil, true
 	}
 	if q.Part != "" && q.Effective.MayBeSubresource(v.Result) {

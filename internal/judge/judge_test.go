@@ -30,7 +30,7 @@ func question(target string) Question {
 			Effective: (&acl.Rules{}).For(nil, rules.Origin{Scheme: "http", Host: "site.test", Port: 80}, time.Now()),
 			Target:    rules.NewTarget(target), Names: acl.Identity{Judged: rules.Identify("TestBot/1"), Shown: "TestBot/1"}, Now: time.Now(),
 		},
-		Policy: p, Held: []*rules.Policy{}, Self: No,
+		Policy: p, Held: []*rules.Policy{}, SelfKnown: true,
 	}
 }
 
@@ -38,7 +38,7 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	q := question("/a")
 	policy := q.Policy
-	q.Policy, q.Held, q.Self, q.Names.Shown = nil, nil, Unknown, ""
+	q.Policy, q.Held, q.SelfKnown, q.Names.Shown = nil, nil, false, ""
 	q.Effective.Purposes = []signal.Purpose{signal.PurposeTraining}
 	refuses := signal.Judge(signal.Input{Target: q.Target, Crawl: true, Agent: q.Names.Judged,
 		Robots: signal.ReadRobots(rules.New(rules.Source{State: rules.Available}, []byte("Content-Usage: train-ai=n\n")), q.Names.Judged, "u")})
@@ -49,7 +49,7 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 		{NeedsPolicy, func() { q.Policy = policy }},
 		{NeedsHeld, func() { q.Held = []*rules.Policy{} }},
 		{NeedsStatements, func() { q.Statements = &signal.Verdict{Crawl: true} }},
-		{NeedsSelf, func() { q.Self = No }},
+		{NeedsSelf, func() { q.SelfKnown = true }},
 	} {
 		if _, need := q.Decide(); need != step.need {
 			t.Fatalf("it needs %d, not %d", need, step.need)
@@ -85,10 +85,10 @@ func TestHeed_TheOrderOfADecision(t *testing.T) {
 		"no rule":                          {"/a", func(q *Question) {}, rules.ReasonNoRule, false},
 		"a destination":                    {"/robots.txt", func(q *Question) { q.Barred = rules.ReasonDestination }, rules.ReasonDestination, true},
 		"a destination, observed":          {"/a", func(q *Question) { q.Barred, q.Effective.Mode = rules.ReasonDestination, acl.Observe }, rules.ReasonDestination, true},
-		"heed's own":                       {"/a", func(q *Question) { q.Self = Yes }, rules.ReasonLoop, true},
-		"heed's own, a service":            {"/a", func(q *Question) { q.Self, q.OwnService = Yes, true }, rules.ReasonOwnService, false},
-		"heed's own, exempt":               {"/a", func(q *Question) { q.Self, q.Effective.Mode = Yes, acl.Exempt }, rules.ReasonLoop, true},
-		"heed's own, refused":              {"/private", func(q *Question) { q.Self = Yes }, rules.ReasonRule, true},
+		"heed's own":                       {"/a", func(q *Question) { q.Self = true }, rules.ReasonLoop, true},
+		"heed's own, a service":            {"/a", func(q *Question) { q.Self, q.OwnService = true, true }, rules.ReasonOwnService, false},
+		"heed's own, exempt":               {"/a", func(q *Question) { q.Self, q.Effective.Mode = true, acl.Exempt }, rules.ReasonLoop, true},
+		"heed's own, refused":              {"/private", func(q *Question) { q.Self = true }, rules.ReasonRule, true},
 		"a part":                           {"/private", func(q *Question) { q.Part = "image"; q.Effective.Client = &acl.Client{AllowSubresources: true} }, rules.ReasonSubresource, false},
 		"a name that was not asked":        {"/a", notAsked, rules.ReasonRule, true},
 		"a name that was not asked, freed": {"/b", notAsked, rules.ReasonNoRule, false},

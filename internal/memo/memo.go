@@ -2,7 +2,10 @@
 // forgotten.
 package memo
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // Map remembers a bounded number of values by key. The zero value is empty and
 // ready for use; a Map is safe for concurrent use and must not be copied.
@@ -55,6 +58,80 @@ func (m *Map[K, V]) LoadSized(key K, size func(V) int, most int, load func() (V,
 		m.PutSized(key, value, size(value), most)
 	}
 	return value, err
+}
+
+// Kept keeps values until a time, as many as fit: others make room for a new one, in no
+// order. The zero value is empty and ready for use; a Kept is safe for concurrent use and must
+// not be copied.
+type Kept[K comparable, V any] struct {
+	mu     sync.Mutex
+	values map[K]kept[V]
+	size   int // of the values together
+}
+
+type kept[V any] struct {
+	value V
+	size  int
+	until time.Time
+}
+
+// Get returns the value of key; ok is false when none is kept that is valid at now.
+func (m *Kept[K, V]) Get(key K, now time.Time) (value V, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k, known := m.values[key]; known && now.Before(k.until) {
+		return k.value, true
+	}
+	return value, false
+}
+
+// Put keeps the value of key until a time. It counts as size; at most most values are kept, of
+// mostSize together.
+func (m *Kept[K, V]) Put(key K, value V, until time.Time, size, most, mostSize int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil {
+		m.values = map[K]kept[V]{}
+	}
+	m.dropLocked(key)
+	for other := range m.values {
+		if len(m.values) < most && m.size+size <= mostSize {
+			break
+		}
+		m.dropLocked(other)
+	}
+	m.values[key] = kept[V]{value, size, until}
+	m.size += size
+}
+
+func (m *Kept[K, V]) dropLocked(key K) {
+	m.size -= m.values[key].size
+	delete(m.values, key)
+}
+
+// Bounded counts by names that clients and sites choose, which cannot fill it. The zero value
+// is empty and ready for use; it is not safe for concurrent use.
+type Bounded[K comparable, V any] map[K]*V
+
+// At returns the value of key, which it adds when necessary, or that of other when m
+// has limit keys. A new key is cloned, so that it does not retain the memory of a
+// request.
+func (m *Bounded[K, V]) At(key, other K, limit int, clone func(K) K) *V {
+	if v := (*m)[key]; v != nil {
+		return v
+	}
+	if *m == nil {
+		*m = Bounded[K, V]{}
+	}
+	if len(*m) >= limit {
+		key = other
+	}
+	v := (*m)[key]
+	if v == nil {
+		v = new(V)
+		(*m)[clone(key)] = v
+	}
+	return v
 }
 
 // MakeRoom makes room in a map that has most values, for one that the caller adds. Of a few

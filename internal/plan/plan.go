@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"heed/internal/control"
-	"heed/internal/pageurl"
 	"heed/rules"
 )
 
@@ -135,7 +134,7 @@ func (p *Plan) Add(address string) error {
 	if len(address) > MaxURL {
 		return errLong
 	}
-	o, _, err := pageurl.Parse(address)
+	o, _, err := rules.ParseURL(address)
 	if err != nil {
 		return err
 	}
@@ -288,7 +287,7 @@ func (p *Plan) nextRound() error {
 			return err
 		}
 		for _, address := range urlsOf(data) {
-			o, _, err := pageurl.Parse(address)
+			o, _, err := rules.ParseURL(address)
 			if err == nil { // as it was before
 				p.add(o, address)
 			}

@@ -16,7 +16,6 @@ import (
 	"heed/internal/accesslog"
 	"heed/internal/check"
 	"heed/internal/console"
-	"heed/internal/pageurl"
 	"heed/internal/plan"
 	"heed/rules"
 )
@@ -81,7 +80,7 @@ func (in *inputs) openLists() error {
 		}
 	}
 	for _, address := range in.Sitemap {
-		if _, _, err := pageurl.Parse(address); err != nil {
+		if _, _, err := rules.ParseURL(address); err != nil {
 			return fmt.Errorf("--sitemap: %w\nIt takes the URL of a sitemap; write the URLs of one in a file into a list", err)
 		}
 	}
@@ -171,7 +170,7 @@ func (in *inputs) read(ctx context.Context) (first error) {
 // add adds a page of a list.
 func (in *inputs) add(address string) error {
 	if in.named != nil {
-		if o, _, err := pageurl.Parse(address); err == nil {
+		if o, _, err := rules.ParseURL(address); err == nil {
 			in.named[o] = true
 		}
 	}

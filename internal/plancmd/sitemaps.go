@@ -15,7 +15,6 @@ import (
 
 	"heed/internal/check"
 	"heed/internal/console"
-	"heed/internal/pageurl"
 	"heed/internal/plan"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -50,7 +49,7 @@ var (
 func (m *maps) read(ctx context.Context) {
 	walks := map[rules.Origin]*walk{}
 	for _, address := range m.in.Sitemap {
-		o, _, _ := pageurl.Parse(address) // it was checked
+		o, _, _ := rules.ParseURL(address) // it was checked
 		if walks[o] == nil {
 			walks[o] = m.walk(ctx, o)
 			defer walks[o].end()
@@ -180,11 +179,11 @@ func (w *walk) readOne(address string, index bool) {
 // that of the sitemap: a sitemap must not make heed ask any number of other sites. A scheme, a
 // port and "www." make no difference.
 func (w *walk) own(address, sitemap string) error {
-	o, _, err := pageurl.Parse(address)
+	o, _, err := rules.ParseURL(address)
 	if err != nil {
 		return err
 	}
-	at, _, _ := pageurl.Parse(sitemap) // it was fetched
+	at, _, _ := rules.ParseURL(sitemap) // it was fetched
 	bare := func(host string) string { return strings.TrimPrefix(host, "www.") }
 	if bare(o.Host) != bare(w.owner.Host) && bare(o.Host) != bare(at.Host) {
 		return errOtherSite
@@ -194,11 +193,11 @@ func (w *walk) own(address, sitemap string) error {
 
 // fetch returns the sitemap at an address, once the delay of its site is over.
 func (w *walk) fetch(address string) ([]byte, error) {
-	o, _, err := pageurl.Parse(address)
+	o, _, err := rules.ParseURL(address)
 	if err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(pageurl.EscapePercents(address))
+	u, err := url.Parse(rules.EscapePercents(address))
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +230,7 @@ func (w *walk) fetch(address string) ([]byte, error) {
 // permit returns why the rules of a site do not let one of the agents fetch a URL, and the
 // delay that it keeps, the longest of all.
 func (w *walk) permit(ctx context.Context, address string) (delay time.Duration, err error) {
-	o, target, err := pageurl.Parse(address)
+	o, target, err := rules.ParseURL(address)
 	if err != nil {
 		return 0, err
 	}

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"heed/rules"
 )
 
 // Class is where a decision is counted. The zero value is NotJudged.
@@ -60,31 +58,6 @@ func (c Class) Sentence() string {
 // refused_by_operator.
 func (c Class) Key() string {
 	return strings.ReplaceAll(strings.ReplaceAll(c.String(), " the ", " "), " ", "_")
-}
-
-// ClassOf returns the class of a decision. A request that is only observed
-// (rules.WouldRefuse) counts as allowed: the class it would have is that of
-// rules.Refuse. Failed reports that heed answered the allowed request itself with
-// one of FailedStatuses.
-func ClassOf(v rules.Verdict, r rules.Reason, failed bool) Class {
-	info := Of(r)
-	switch {
-	case info.notJudged, v == rules.Allow && r == rules.ReasonHostOnly:
-		return NotJudged
-	case v == rules.Refuse:
-		return info.refused
-	case failed:
-		return Failed
-	}
-	return Allowed
-}
-
-// WouldBe returns the class that a request which was only observed would have if it
-// had been refused. It reports false for other requests, and for those that are not
-// judged.
-func WouldBe(v rules.Verdict, r rules.Reason) (c Class, observed bool) {
-	c = ClassOf(rules.Refuse, r, false)
-	return c, v == rules.WouldRefuse && c != NotJudged
 }
 
 // FailedStatuses are the statuses of heed's own answers to an allowed request that

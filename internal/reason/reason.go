@@ -40,6 +40,31 @@ func Of(r rules.Reason) Info {
 	return info
 }
 
+// ClassOf returns the class of a decision. A request that is only observed
+// (rules.WouldRefuse) counts as allowed: the class it would have is that of
+// rules.Refuse. Failed reports that heed answered the allowed request itself with
+// one of FailedStatuses.
+func ClassOf(v rules.Verdict, r rules.Reason, failed bool) Class {
+	info := Of(r)
+	switch {
+	case info.notJudged, v == rules.Allow && r == rules.ReasonHostOnly:
+		return NotJudged
+	case v == rules.Refuse:
+		return info.refused
+	case failed:
+		return Failed
+	}
+	return Allowed
+}
+
+// WouldBe returns the class that a request which was only observed would have if it
+// had been refused. It reports false for other requests, and for those that are not
+// judged.
+func WouldBe(v rules.Verdict, r rules.Reason) (c Class, observed bool) {
+	c = ClassOf(rules.Refuse, r, false)
+	return c, v == rules.WouldRefuse && c != NotJudged
+}
+
 // All returns every row, ordered by reason.
 func All() []Info {
 	all := make([]Info, 0, len(table))

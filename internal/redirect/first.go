@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Kind is what a client speaks on a connection.
@@ -75,7 +77,7 @@ func classifyLed(first []byte) (k Kind, more bool) {
 		case !strings.EqualFold(string(line[:n]), method[:n]):
 		case n == len(line):
 			return inDoubt(first)
-		case !isTokenOctet(line[n]):
+		case isNoTokenOctet(line[n]):
 			return HTTP1, false
 		}
 	}
@@ -175,16 +177,8 @@ func isBlank(c byte) bool {
 	return c == ' ' || c >= '\t' && c <= '\r' || c >= 0x1c && c <= 0x1f || c == 0x85 || c == 0xa0
 }
 
-func isNoTokenOctet(c byte) bool { return !isTokenOctet(c) }
-
-// isTokenOctet reports whether a method may contain c (RFC 9110 §5.6.2).
-func isTokenOctet(c byte) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return true
-	}
-	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
+// isNoTokenOctet reports whether no method contains c (RFC 9110 §5.6.2).
+func isNoTokenOctet(c byte) bool { return !httpguts.IsTokenRune(rune(c)) }
 
 // ReadFirst reads until Classify has a result, and returns it with the octets that were
 // read. On an error, there are not enough of them; the result is then that of the octets

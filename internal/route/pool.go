@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/audit/replay"
 	"heed/internal/ca"
 	"heed/internal/config"
@@ -52,7 +53,7 @@ type Route struct {
 
 // Options holds what all routes of a pool have in common.
 type Options struct {
-	Self        *upstream.Addrs               // addresses of heed itself, never dialled; nil: none
+	Self        *acl.Addrs                    // addresses of heed itself, never dialled; nil: none
 	Memory      *cache.Memory                 // nil: each route has separate memory
 	FetchLimits *cache.FetchLimits            // nil: each route has separate limits
 	File        *policyfile.File              // stores policies across restarts; nil: none
@@ -97,7 +98,7 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 		return nil, err
 	}
 	if o.Self == nil {
-		o.Self = &upstream.Addrs{}
+		o.Self = &acl.Addrs{}
 	}
 	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}, nil
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/tools/testkit/fixture"
-	"heed/proxy/upstream"
 )
 
 func emptyPool(t *testing.T) *Pool {
 	t.Helper()
-	return &Pool{cfg: &config.Config{}, Options: Options{Self: &upstream.Addrs{}}}
+	return &Pool{cfg: &config.Config{}, Options: Options{Self: &acl.Addrs{}}}
 }
 
 func byProxy(n int) control.RouteSpec {

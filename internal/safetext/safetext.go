@@ -5,6 +5,7 @@ package safetext
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -64,9 +65,46 @@ func Visible(s string) string {
 // marks. It escapes nothing.
 func Quote(s string) string { return `"` + Printable(s, maxQuoted) + `"` }
 
+// MaxExcerpt bounds the text of Excerpt, in octets.
+const MaxExcerpt = 400
+
+// Excerpt returns text of a site with its white space joined, at most MaxExcerpt octets of
+// it. It escapes nothing.
+func Excerpt(s string) string {
+	return Clip(strings.Join(strings.Fields(s[:min(len(s), 4*MaxExcerpt)]), " "), MaxExcerpt)
+}
+
+// Clip returns s as valid text of at most limit octets.
+func Clip(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
 // Error returns the text of err as Printable does, at most 300 octets of it. err
 // must not be nil.
 func Error(err error) string { return Printable(err.Error(), maxError) }
+
+// Public returns what an error says to clients: words that follow a name, such as
+// "robots.txt", and have nothing about heed's network in them; empty for an error of which
+// clients learn nothing.
+func Public(err error) string {
+	public, _ := errors.AsType[publicError](err)
+	if public == nil {
+		return ""
+	}
+	return public.PublicText()
+}
+
+type publicError interface {
+	error
+	PublicText() string
+}
 
 // Octets returns s, a request target or a URL with one, as printable ASCII without
 // blanks: every other octet is written as \xHH, and a backslash that would begin such

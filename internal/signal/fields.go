@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heed/internal/safetext"
 	"heed/internal/signal/licence"
 	"heed/internal/signal/page"
 	"heed/internal/structured"
@@ -89,7 +90,7 @@ func (j *judge) header(h http.Header) {
 
 // named returns base as the statement of a field or an element.
 func named(base Statement, name, value string) Statement {
-	base.Name, base.Text = name, quote(name+": "+value)
+	base.Name, base.Text = name, safetext.Excerpt(name+": "+value)
 	return base
 }
 
@@ -150,7 +151,7 @@ func licenceLinks(line string) []string {
 func (j *judge) head(h *page.Head) {
 	for i := range h.Elements {
 		e := &h.Elements[i]
-		s := Statement{Source: SourceMeta, URL: j.in.URL, Line: e.Line, Name: strings.TrimSpace("meta " + quote(e.Name)), Text: quote(e.Text)}
+		s := Statement{Source: SourceMeta, URL: j.in.URL, Line: e.Line, Name: strings.TrimSpace("meta " + safetext.Excerpt(e.Name)), Text: safetext.Excerpt(e.Text)}
 		switch {
 		case e.Kind == page.Link:
 			s.Name = "link"

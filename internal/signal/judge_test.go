@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/safetext"
 	"heed/internal/signal"
 	"heed/internal/signal/page"
 	"heed/internal/structured"
@@ -35,7 +36,7 @@ func checkVerdict(t *testing.T, v *signal.Verdict) {
 		}
 	}
 	for _, s := range v.Statements {
-		if len(s.Text) > signal.MaxText+3 || s.URL == "" || s.Source == "" || s.Protocol == "" || s.Name == "" {
+		if len(s.Text) > safetext.MaxExcerpt+3 || s.URL == "" || s.Source == "" || s.Protocol == "" || s.Name == "" {
 			t.Errorf("a statement without its place, or too long: %+v", s)
 		}
 	}

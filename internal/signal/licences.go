@@ -3,6 +3,7 @@ package signal
 import (
 	"slices"
 
+	"heed/internal/safetext"
 	"heed/internal/signal/licence"
 )
 
@@ -38,7 +39,7 @@ func (j *judge) declared(s Statement, address string) {
 	case got.Err != nil || got.Document == nil:
 		s.Fault = "the licence cannot be read"
 		if got.Err != nil {
-			s.Fault += ": " + quote(got.Err.Error())
+			s.Fault += ": " + safetext.Excerpt(got.Err.Error())
 		}
 		j.add(s)
 	default:
@@ -53,7 +54,7 @@ func (j *judge) declared(s Statement, address string) {
 // licence adds what a licence document says about the page. base is its place.
 func (j *judge) licence(base Statement, d *licence.Document, err error) {
 	if err != nil {
-		base.Fault = "the licence cannot be read: " + quote(err.Error())
+		base.Fault = "the licence cannot be read: " + safetext.Excerpt(err.Error())
 		j.add(base)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"heed/internal/safetext"
 	"heed/internal/structured"
 	"heed/rules"
 )
@@ -13,7 +14,7 @@ import (
 type Finding struct {
 	Kind    FindingKind
 	Line    int    // from 1
-	Text    string // the value, as the site wrote it, at most MaxText octets: hostile until escaped
+	Text    string // the value, as the site wrote it, at most safetext.MaxExcerpt octets: hostile until escaped
 	Means   string // a sentence about the effect
 	Instead string // a sentence about what to write
 	// Serious is set when a reservation is lost; otherwise others may read it differently.
@@ -56,7 +57,7 @@ func Lint(p *rules.Policy) []Finding {
 			}
 		}
 		for _, one := range found {
-			one.Line, one.Text = f.Line, quote(f.Value)
+			one.Line, one.Text = f.Line, safetext.Excerpt(f.Value)
 			all = append(all, one)
 		}
 	}
@@ -103,7 +104,7 @@ func unreadable(value, preferences string) Finding {
 		f.Instead = "Remove the comma at the end."
 	case lowErr == nil:
 		f.Kind, f.Means = UsageKeyCase, "A label has lower-case letters only; the whole line is lost."
-		f.Instead = "Write " + quote(strings.ToLower(preferences)) + "."
+		f.Instead = "Write " + safetext.Excerpt(strings.ToLower(preferences)) + "."
 	}
 	return f
 }

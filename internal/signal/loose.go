@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -126,7 +127,7 @@ var restrictions = []string{"noindex", "noarchive", "nocache", "unavailableafter
 
 // mayRestrict reports whether a segment may have one of them that is misspelt.
 func mayRestrict(segment string, words []string) bool {
-	whole := squeezed(strings.ToLower(segment[:min(len(segment), MaxText)]))
+	whole := squeezed(strings.ToLower(segment[:min(len(segment), safetext.MaxExcerpt)]))
 	for _, r := range restrictions {
 		if strings.Contains(whole, r) || strings.Contains(whole, "not"+strings.TrimPrefix(r, "no")) {
 			return true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heed/internal/safetext"
 	"heed/internal/structured"
 	"heed/rules"
 )
@@ -89,7 +90,7 @@ var fieldNames = map[rules.FieldKind]string{
 // readLine reads one line of robots.txt, and the path of a Content-Usage; empty: it has none.
 func readLine(f rules.Field, address string) (s Statement, path string) {
 	name := fieldNames[f.Kind]
-	s = Statement{Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: quote(name + ": " + f.Value)}
+	s = Statement{Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: safetext.Excerpt(name + ": " + f.Value)}
 	switch {
 	case f.Scope != rules.ScopeGroup:
 		s.Note = "a line of the whole file; the agent's own group has none"

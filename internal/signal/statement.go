@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"heed/rules"
 )
@@ -56,7 +55,7 @@ type Statement struct {
 	// Name is the field, the member or the element, such as "Content-Signal" or "meta
 	// robots".
 	Name string `json:"name"`
-	Text string `json:"text"` // as the site wrote it, at most MaxText octets
+	Text string `json:"text"` // as the site wrote it, at most safetext.MaxExcerpt octets
 	// Says is what it means; categories that it does not speak of are missing.
 	Says map[Category]Answer `json:"says,omitempty"`
 	// Terms are the words of a META robots or an X-Robots-Tag, in lower case; also those
@@ -80,9 +79,6 @@ type Statement struct {
 
 	licence string // the URL of the licence that a line of robots.txt declares
 }
-
-// MaxText is the length of the longest text of a Statement, in octets.
-const MaxText = 400
 
 // say records what a statement says about categories. What it says of one of them already
 // is replaced only by disallow.
@@ -113,19 +109,6 @@ func (s *Statement) String() string {
 		text = "nothing"
 	}
 	return text
-}
-
-// quote returns text of a site with white space joined, at most MaxText octets of it.
-func quote(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s[:min(len(s), 4*MaxText)], "\uFFFD")), " ")
-	if len(s) <= MaxText {
-		return s
-	}
-	size := MaxText
-	for size > 0 && !utf8.RuneStart(s[size]) {
-		size--
-	}
-	return s[:size]
 }
 
 // unfetched reports whether s declares a licence that was not fetched.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -73,7 +74,7 @@ func ReadTDMRep(address string, body []byte) (*TDMRep, error) {
 			t.tooMany = true
 		default:
 			paths = append(paths, *members.Location)
-			t.entries = append(t.entries, tdmEntry{strings.Trim(string(members.Reservation), `" `), line, quote(string(raw))})
+			t.entries = append(t.entries, tdmEntry{strings.Trim(string(members.Reservation), `" `), line, safetext.Excerpt(string(raw))})
 		}
 	}
 	if end, err := d.Token(); err != nil || end != json.Delim(']') {

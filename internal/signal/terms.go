@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/safetext"
 	"heed/rules"
 	"heed/rules/clock"
 )
@@ -135,7 +136,7 @@ func (p *termParser) flush() {
 func (p *termParser) names(segment string) {
 	words := strings.Fields(strings.ToLower(segment))
 	if slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(known, w) }) {
-		text := quote(strings.Join(words, " "))
+		text := safetext.Excerpt(strings.Join(words, " "))
 		terms, crawler, unread := looseNames(segment)
 		p.unread = p.unread || unread
 		switch {
@@ -210,7 +211,7 @@ func (s *Statement) readTerms(all []term, unread bool, agent *rules.Agent, now t
 		}
 		word := t.name
 		if t.value != "" {
-			word = quote(word + ": " + t.value)
+			word = safetext.Excerpt(word + ": " + t.value)
 		}
 		switch {
 		case slices.Contains(s.Terms, word):

@@ -12,7 +12,6 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/pageurl"
 	"heed/internal/signal"
 	"heed/proxy/refusal"
 	"heed/rules"
@@ -75,7 +74,7 @@ func recordedJudgement(t *replay.Explained) *control.Judgement {
 	}
 	if p := t.Policy; p != nil {
 		j.By, j.Age, j.Stale, j.Profile, j.Robots = ByRecord, t.Age, p.Stale, p.Profile, "its robots.txt"
-		if o, _, err := pageurl.Parse(t.URL); err == nil {
+		if o, _, err := rules.ParseURL(t.URL); err == nil {
 			j.Robots = o.RobotsURL()
 		}
 		if p.Snapshot != nil && len(p.Snapshot.Chain) > 0 {

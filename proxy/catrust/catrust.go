@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"hash/fnv"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -194,25 +195,20 @@ func (m *Memory) rejectedLocked(c Client, now time.Time, within time.Duration) b
 // are meant to differ each time (GREASE, RFC 8701).
 func Fingerprint(hello *tls.ClientHelloInfo) uint64 {
 	h := fnv.New64a()
-	list := func(values []uint16) {
-		values = slices.DeleteFunc(slices.Clone(values), func(v uint16) bool { return v&0x0f0f == 0x0a0a && v>>8 == v&0xff })
-		slices.Sort(values)
-		_ = binary.Write(h, binary.BigEndian, values) // a hash takes everything
-		h.Write([]byte{0, 0})
-	}
-	list(hello.CipherSuites)
-	list(hello.SupportedVersions)
-	var curves, schemes []uint16
-	for _, c := range hello.SupportedCurves {
-		curves = append(curves, uint16(c))
-	}
-	for _, s := range hello.SignatureSchemes {
-		schemes = append(schemes, uint16(s))
-	}
-	list(curves)
-	list(schemes)
+	hashIDs(h, hello.CipherSuites)
+	hashIDs(h, hello.SupportedVersions)
+	hashIDs(h, hello.SupportedCurves)
+	hashIDs(h, hello.SignatureSchemes)
 	for _, p := range hello.SupportedProtos {
 		h.Write([]byte(p + "\x00"))
 	}
 	return h.Sum64()
+}
+
+// hashIDs adds values to h, whatever their order.
+func hashIDs[T ~uint16](h io.Writer, values []T) {
+	values = slices.DeleteFunc(slices.Clone(values), func(v T) bool { return v&0x0f0f == 0x0a0a && v>>8 == v&0xff })
+	slices.Sort(values)
+	_ = binary.Write(h, binary.BigEndian, values) // a hash takes everything
+	_, _ = h.Write([]byte{0, 0})
 }

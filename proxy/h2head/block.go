@@ -340,8 +340,8 @@ func (r *Reader) await(n int) ([]byte, error) {
 	if r.from.Buffered() < n {
 		kept := bufferSize + b.size + min(b.octets, r.limit.Head)
 		if more := kept - b.held; more > 0 {
-			if over := r.limit.Hold(more); over != nil {
-				return nil, over
+			if err := r.limit.Hold(more); err != nil {
+				return nil, err
 			}
 			b.held = kept
 		}

@@ -24,7 +24,7 @@ import (
 func testLimit(head int) Limit {
 	return Limit{
 		Head: head, Frame: 16 << 10, Streams: limit.DefaultStreams, Time: time.Minute,
-		Hold: func(int) *limit.Exceeded { return nil }, Drop: func() {},
+		Hold: func(int) error { return nil }, Drop: func() {},
 		Exceeded: func(k limit.Kind) *limit.Exceeded { return &limit.Exceeded{Kind: k, Value: "test"} },
 	}
 }
@@ -440,7 +440,7 @@ func TestReader_CountsUnfinishedHeads(t *testing.T) {
 	l := testLimit(64 << 10)
 	held, dropped := make(chan int, 100), make(chan bool, 100)
 	most := 30 << 10
-	l.Hold = func(n int) *limit.Exceeded {
+	l.Hold = func(n int) error {
 		if most -= n; most < 0 {
 			return &limit.Exceeded{Kind: limit.Heads, Value: "few"}
 		}

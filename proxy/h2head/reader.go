@@ -23,7 +23,7 @@ type Limit struct {
 
 	// Hold is called before octets of an incomplete head are kept, and returns the limit
 	// that stops them. Drop is called when none are kept any more.
-	Hold func(octets int) *limit.Exceeded
+	Hold func(octets int) error
 	Drop func()
 
 	// Exceeded counts that a limit was reached.

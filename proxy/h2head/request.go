@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2/hpack"
 
-	"heed/internal/pageurl"
 	"heed/internal/safetext"
+	"heed/rules"
 )
 
 // The pseudo-header fields of requests (RFC 9113 §8.3.1, RFC 8441 §4).
@@ -134,12 +134,7 @@ func shown(name string) string { return safetext.Printable(name, 80) }
 
 // isName reports whether a field of HTTP/2 may have this name.
 func isName(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; 'A' <= c && c <= 'Z' || !httpguts.IsTokenRune(rune(c)) {
-			return false
-		}
-	}
-	return name != ""
+	return httpguts.ValidHeaderFieldName(name) && name == strings.ToLower(name)
 }
 
 // complete notes what keeps q from being a request to net/http. Nothing follows the head
@@ -178,7 +173,7 @@ func (q *request) site() string {
 
 // parseTarget parses a request target as the handler gets it.
 func parseTarget(target string) (*url.URL, error) {
-	return url.ParseRequestURI(pageurl.EscapePercents(target))
+	return url.ParseRequestURI(rules.EscapePercents(target))
 }
 
 // check returns what the handler has to know of a request with these fields; nil: nothing
@@ -193,7 +188,7 @@ func check(fields []hpack.HeaderField, ended bool) *Note {
 	if strings.IndexByte(target, '\t') >= 0 {
 		return &Note{Fault: "the request target contains a control character"}
 	}
-	odd := strings.IndexByte(target, '%') >= 0 && pageurl.EscapePercents(target) != target
+	odd := strings.IndexByte(target, '%') >= 0 && rules.EscapePercents(target) != target
 	if odd || !strings.HasPrefix(target, "/") && target != "" {
 		if _, err := parseTarget(target); err != nil {
 			return &Note{Fault: "the request target is neither an absolute URL nor a path"}

@@ -48,15 +48,6 @@ func (b *Body) Reset(r *Reader, h *Head) {
 // follow on the connection.
 func (b *Body) Ended() bool { return b.err == io.EOF && b.framing != UntilClose }
 
-// Left returns how many octets of a body with a length, or of the chunk that is being
-// read, are to come. It is -1 until the connection's end.
-func (b *Body) Left() int64 {
-	if b.framing == UntilClose {
-		return -1
-	}
-	return b.left
-}
-
 // Close implements io.Closer. It does nothing: the connection's owner decides what becomes
 // of octets that were not read.
 func (b *Body) Close() error { return nil }
@@ -296,7 +287,7 @@ func (b *Body) end() Kind {
 		return 0
 	}
 	var h Head
-	if fault := h.parseFields(string(b.section), false, DefaultFields); fault != nil {
+	if fault := h.parseFields(string(b.section), false); fault != nil {
 		return BadTrailer
 	}
 	b.section = nil

@@ -50,8 +50,7 @@ const (
 	UnknownCoding                      // a Transfer-Encoding other than chunked
 	BadTrailerName                     // Trailer names a field of the framing
 	HeadTooLarge                       // more octets than Limit.Head
-	ManyFields                         // more lines than Limit.Fields
-	TargetTooLong                      // more octets than Limit.Target
+	ManyFields                         // more lines than maxFields
 	HeadTruncated                      // the connection ended within the head
 	BodyTruncated                      // the connection ended within the body
 	BadChunkSize                       // not a hexadecimal number
@@ -109,7 +108,6 @@ var faults = [kinds]struct {
 	BadTrailerName:     {text: " announces a trailer that may not be one"},
 	HeadTooLarge:       {status: http.StatusRequestHeaderFieldsTooLarge, answer: typeSection, text: " head is too large"},
 	ManyFields:         {status: http.StatusRequestHeaderFieldsTooLarge, answer: typeSection, text: " has too many fields"},
-	TargetTooLong:      {status: http.StatusRequestURITooLong, text: " target is too long"},
 	HeadTruncated:      {answer: typeIncomplete, text: " ended within its head"},
 	BodyTruncated:      {answer: typeIncomplete, text: " ended within its body"},
 	BadChunkSize:       {answer: typeCoding, text: " has a chunk without a valid size"},

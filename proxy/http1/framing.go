@@ -1,9 +1,11 @@
 package http1
 
 import (
-	"math"
 	"net/http"
+	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Framing is how the end of a message's body is found (RFC 9112 §6.3).
@@ -64,22 +66,14 @@ func collect(fields []Field) (c framingFields) {
 
 // parseLength reads a Content-Length.
 func parseLength(text string) (length int64, fault Kind) {
-	if text == "" {
+	n, err := strconv.ParseUint(text, 10, 63)
+	switch {
+	case text == "" || strings.Trim(text, "0123456789") != "":
 		return 0, BadLength
+	case err != nil:
+		return 0, LengthTooLarge
 	}
-	for i := range len(text) {
-		digit := int64(text[i]) - '0'
-		switch {
-		case digit < 0 || digit > 9:
-			return 0, BadLength
-		case fault != 0: // the rest must be digits as well
-		case length > (math.MaxInt64-digit)/10:
-			fault = LengthTooLarge
-		default:
-			length = length*10 + digit
-		}
-	}
-	return length, fault
+	return int64(n), 0
 }
 
 // frameRequest applies the rules for requests to the fields of h, and sets Framing,
@@ -93,7 +87,7 @@ func (h *Head) frameRequest() *Fault {
 		return fault(NoHost, "")
 	case c.hosts > 1:
 		return fault(ManyHosts, host)
-	case !hosts.contain(c.host):
+	case !httpguts.ValidHostHeader(c.host):
 		return fault(BadHost, host)
 	case c.codings > 0 && c.lengths > 0:
 		return fault(LengthBesideCoding, contentLength)

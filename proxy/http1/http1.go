@@ -11,8 +11,8 @@
 // The rules for requests are strict, those for answers mend what can be mended safely:
 // see Head.Mended.
 //
-// reader.go reads heads, whose ends scan.go finds. head.go and line.go parse them,
-// framing.go decides what follows, and body.go reads it. message.go writes heads,
-// writer.go bodies. nethttp.go makes requests and responses of net/http, and fault.go
-// lists what can be wrong.
+// reader.go reads heads, head.go parses them, framing.go decides what follows, and body.go
+// reads it. message.go writes heads, writer.go bodies. nethttp.go makes requests and responses
+// of net/http, fault.go lists what can be wrong, and fields.go edits the fields of messages
+// that pass through the proxy.
 package http1

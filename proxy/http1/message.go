@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Message is a head that is written. Its fields are those of Header, in the order and with
@@ -58,7 +60,7 @@ func (m *Message) appendLine(b []byte) ([]byte, *Fault) {
 			return b, newFault(BadMethod, false, "")
 		case m.Target == "" || hasBlank(m.Target):
 			return b, newFault(BadTarget, false, "")
-		case !hosts.contain(m.Host):
+		case !httpguts.ValidHostHeader(m.Host):
 			return b, newFault(BadHost, false, host)
 		}
 		b = append(append(append(b, m.Method...), ' '), m.Target...)
@@ -77,7 +79,7 @@ func (m *Message) appendLine(b []byte) ([]byte, *Fault) {
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		c := text[i]
-		if isControl(c) {
+		if c < ' ' && c != '\t' || c == 0x7f { // RFC 9110 §5.5
 			c = ' '
 		}
 		b = append(b, c)
@@ -144,10 +146,7 @@ func (w *fieldWriter) prepare() {
 	if len(w.Fields) > fewFields {
 		w.seen = make(map[string]int, len(w.Fields))
 	}
-	for _, line := range w.Header[connection] {
-		w.upgrade = w.upgrade || hasMember(line, "upgrade")
-	}
-	w.upgrade = w.upgrade && len(w.Header["Upgrade"]) > 0
+	w.upgrade = len(w.Header["Upgrade"]) > 0 && httpguts.HeaderValuesContainsToken(w.Header[connection], "upgrade")
 	if !w.isAnswer() {
 		w.own = ownHost
 	}

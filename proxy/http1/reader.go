@@ -2,9 +2,12 @@ package http1
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"strings"
 	"sync"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // bufferSize is how many octets of a connection are read ahead. A larger head has a
@@ -27,9 +30,7 @@ const maxEmptyLines = 4
 
 // Limit bounds what is kept of a head.
 type Limit struct {
-	Head   int // octets of a head; 0: DefaultHead
-	Target int // octets of a request target; 0: only Head bounds it
-	Fields int // lines of a head; 0: DefaultFields
+	Head int // octets; 0: defaultHead
 
 	// Hold is called with a number of octets before so many more octets are kept of a
 	// head that is not complete. Its error ends the reading, and is returned. Nil:
@@ -41,25 +42,10 @@ type Limit struct {
 	Drop func()
 }
 
-// Bounds of a Limit of zero.
-const (
-	DefaultHead   = 1 << 20 // octets
-	DefaultFields = 10000
-)
+// defaultHead is Limit.Head where that is 0.
+const defaultHead = 1 << 20
 
-func (l *Limit) head() int {
-	if l.Head > 0 {
-		return l.Head
-	}
-	return DefaultHead
-}
-
-func (l *Limit) fields() int {
-	if l.Fields > 0 {
-		return l.Fields
-	}
-	return DefaultFields
-}
+func (l *Limit) head() int { return cmp.Or(l.Head, defaultHead) }
 
 // Reader reads the messages of one connection. It holds no buffer before the first read,
 // nor after Release. A Reader is for one goroutine at a time.
@@ -108,24 +94,12 @@ func (r *Reader) fill(body bool) error {
 		r.w = copy(r.buf, r.buf[r.r:r.w])
 		r.r = 0
 	}
-	n, err := r.readFrom(r.buf[r.w:])
+	n, err := r.From.Read(r.buf[r.w:])
 	if r.w += n; n > 0 {
 		r.err = err
 		return nil
 	}
 	return err
-}
-
-// maxEmptyReads is how often a connection may return neither octets nor an error.
-const maxEmptyReads = 100
-
-func (r *Reader) readFrom(p []byte) (n int, err error) {
-	for range maxEmptyReads {
-		if n, err = r.From.Read(p); n > 0 || err != nil {
-			return n, err
-		}
-	}
-	return 0, io.ErrNoProgress
 }
 
 // Read implements io.Reader: it returns the buffered octets, and then those of the
@@ -143,37 +117,19 @@ func (r *Reader) Read(p []byte) (int, error) {
 	case len(p) == 0:
 		return 0, nil
 	}
-	n, err := r.readFrom(p)
+	n, err := r.From.Read(p)
 	if n > 0 {
 		r.err, err = err, nil
 	}
 	return n, err
 }
 
-// Discard drops the first n octets of those that are buffered.
-func (r *Reader) Discard(n int) { r.r += min(n, r.w-r.r) }
-
-// Prepend puts octets before those that are buffered, such as one that was read to wait
-// for a request without a buffer. The octets are copied.
-func (r *Reader) Prepend(p []byte) {
-	if len(p) == 0 {
-		return
-	}
-	rest := r.buf[r.r:r.w]
-	if r.buf != nil && r.r >= len(p) {
-		r.r -= copy(r.buf[r.r-len(p):], p)
-		return
-	}
-	var next []byte
-	if n := len(p) + len(rest); n <= bufferSize {
-		next = buffers.Get().(*[bufferSize]byte)[:]
-	} else {
-		next = make([]byte, n)
-	}
-	n := copy(next, p)
-	n += copy(next[n:], rest)
+// Prepend makes an octet that was read without a buffer, to wait for a request, the next one.
+// r has none that was not used.
+func (r *Reader) Prepend(c byte) {
 	r.free()
-	r.buf, r.r, r.w = next, 0, n
+	r.buf = buffers.Get().(*[bufferSize]byte)[:]
+	r.buf[0], r.w = c, 1
 }
 
 // Release gives the buffer back when it is empty, and reports whether it was.
@@ -232,11 +188,11 @@ func (r *Reader) readHead(h *Head, method string, answer bool) error {
 		r.held = 0
 	}
 	r.shrink()
-	return h.parse(text, method, answer, &r.Limit)
+	return h.parse(text, method, answer)
 }
 
 // parse reads a complete head.
-func (h *Head) parse(text, method string, answer bool, limit *Limit) error {
+func (h *Head) parse(text, method string, answer bool) error {
 	line, rest, _ := nextLine(text)
 	var fault *Fault
 	if answer {
@@ -244,12 +200,10 @@ func (h *Head) parse(text, method string, answer bool, limit *Limit) error {
 	} else {
 		fault = h.parseRequestLine(line)
 	}
-	inFields := h.parseFields(rest, answer, limit.fields())
+	inFields := h.parseFields(rest, answer)
 	switch {
 	case fault != nil:
 		return fault
-	case limit.Target > 0 && len(h.Target) > limit.Target:
-		return newFault(TargetTooLong, answer, "")
 	case inFields != nil:
 		return inFields
 	case answer:
@@ -274,7 +228,7 @@ func (r *Reader) partial(h *Head, answer bool) {
 	default:
 		h.Method, _, _ = strings.Cut(line, " ")
 	}
-	_ = h.parseFields(rest, answer, r.Limit.fields())
+	_ = h.parseFields(rest, answer)
 }
 
 // awaitHead reads until a head is buffered, and returns where it ends in buf.
@@ -349,3 +303,74 @@ func (r *Reader) shrink() {
 	r.free()
 	r.buf, r.w = next, n
 }
+
+// scanner finds the end of a head whose octets come in pieces, and the faults that make
+// it useless to wait for more.
+type scanner struct {
+	skipped  int  // octets of line ends before the head
+	searched int  // octets in which no end of the head was found, nor of the first line
+	word     int  // octets that the first word of the first line has so far
+	lineSeen bool // the first line is complete, and may be one
+}
+
+// next returns how many octets the head has; 0: it is not complete.
+func (s *scanner) next(head []byte, answer bool) (n int, fault *Fault) {
+	if !s.lineSeen {
+		if fault := s.firstLine(head, answer); fault != nil {
+			return 0, fault
+		}
+	}
+	for i := max(0, s.searched-2); ; i++ {
+		next := bytes.IndexByte(head[i:], '\n')
+		if next < 0 {
+			s.searched = len(head)
+			return 0, nil
+		}
+		i += next
+		switch rest := head[i+1:]; {
+		case len(rest) > 0 && rest[0] == '\n':
+			return i + 2, nil
+		case len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n':
+			return i + 3, nil
+		}
+	}
+}
+
+// firstLine looks at the beginning of a head, which may be another protocol.
+func (s *scanner) firstLine(head []byte, answer bool) *Fault {
+	end := bytes.IndexByte(head[s.searched:], '\n')
+	if end >= 0 {
+		end += s.searched
+	}
+	if answer {
+		if n := min(len(head), len(protocol)); string(head[:n]) != protocol[:n] {
+			return newFault(NotHTTP, true, "")
+		}
+		s.lineSeen = end >= 0
+		return nil
+	}
+	for ; s.word < len(head); s.word++ {
+		switch i, c := s.word, head[s.word]; {
+		case httpguts.IsTokenRune(rune(c)):
+			continue
+		case c == '\n', c == '\r' && i+1 == end: // a line of one word
+			return newFault(BadRequestLine, false, "")
+		case c == '\r' && i+1 == len(head):
+			return nil
+		case c != ' ' || i == 0:
+			return newFault(BadMethod, false, "")
+		}
+		break
+	}
+	if end < 0 {
+		return nil
+	}
+	s.lineSeen = true
+	if !bytes.Contains(head[:end], blankProtocol) {
+		line, _, _ := nextLine(string(head[:end+1]))
+		return (&Head{}).parseRequestLine(line)
+	}
+	return nil
+}
+
+var blankProtocol = []byte(" " + protocol)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -36,9 +35,7 @@ func NewGate(load *Load, limits func() *Limits, log func(over *Exceeded, times u
 // CountExceeded counts that a limit was reached, logs it now and then, and returns the error
 // for the client.
 func (g *Gate) CountExceeded(which Kind) *Exceeded {
-	over := g.load.exceeded(which, g.limits())
-	g.logLimit(over)
-	return over
+	return g.exceeded(which, g.limits())
 }
 
 // CountTimeout is CountExceeded if err is that of a deadline, and does nothing otherwise.
@@ -48,59 +45,33 @@ func (g *Gate) CountTimeout(which Kind, err error) {
 	}
 }
 
-func (g *Gate) logLimit(over *Exceeded) {
-	now, logged := time.Now().Unix(), &g.load.logged[over.Kind]
+// exceeded is CountExceeded of the limits that a request began with.
+func (g *Gate) exceeded(which Kind, of *Limits) *Exceeded {
+	over := &Exceeded{which, which.value(of)}
+	times := g.load.reached[which].Add(1)
+	now, logged := time.Now().Unix(), &g.load.logged[which]
 	last := logged.Load()
-	if now-last < int64(logEvery/time.Second) || !logged.CompareAndSwap(last, now) {
-		return
+	if now-last >= int64(logEvery/time.Second) && logged.CompareAndSwap(last, now) {
+		g.log(over, times)
 	}
-	g.log(over, g.load.reached[over.Kind].Load())
+	return over
 }
 
-// Listener returns a listener that counts the connections of l. Each that Accept
-// returns is a *Conn. What a limit stops goes to reject, which must close it; it runs
-// in a separate goroutine, a bounded number at a time, and what comes beyond is
-// closed.
-func (g *Gate) Listener(l net.Listener, reject func(net.Conn, *Exceeded)) net.Listener {
-	return &listener{l, g, reject}
-}
-
-type listener struct {
-	net.Listener
-	gate   *Gate
-	reject func(net.Conn, *Exceeded)
-}
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			l.gate.CountExceeded(OpenFiles) // who accepts waits, longer each time, and comes again
-		}
-		if err != nil {
-			return nil, err
-		}
-		if counted := l.admitConn(c); counted != nil {
-			return counted, nil
-		}
-	}
-}
-
-// admitConn counts c, or rejects it and returns nil.
-func (l *listener) admitConn(c net.Conn) *Conn {
-	g := l.gate
+// Admit counts a connection that was accepted, or returns nil. What a limit stops goes to
+// reject, which must close it; it runs in a separate goroutine, a bounded number at a time,
+// and what comes beyond is closed.
+func (g *Gate) Admit(c net.Conn, reject func(net.Conn, *Exceeded)) *Conn {
 	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-	client, over := g.load.enter(at.Addr(), g.limits())
-	if over == nil {
+	client, stops := g.load.enter(at.Addr(), g.limits())
+	if client != nil {
 		return &Conn{Conn: c, gate: g, client: client}
 	}
-	g.logLimit(over)
+	over := g.CountExceeded(stops)
 	select {
 	case g.rejecting <- struct{}{}:
 		go func() {
 			defer func() { <-g.rejecting }()
-			l.reject(c, over)
+			reject(c, over)
 		}()
 	default:
 		c.Close()
@@ -113,69 +84,18 @@ func (l *listener) admitConn(c net.Conn) *Conn {
 // not take what is written within ReadTime.
 type Conn struct {
 	net.Conn
-	gate     *Gate
-	client   *client
-	tunnel   atomic.Bool  // it counts as a tunnel too
-	closed   atomic.Bool  // it does not count any more
-	deadline atomic.Int64 // of writing, in unix nanoseconds; 0: not set by Write
-	foreign  atomic.Bool  // a caller has set a deadline for writing
-	head     atomic.Int64 // octets of a head that is not complete
-	read     readDeadline
+	gate    *Gate
+	client  *client
+	tunnel  atomic.Bool  // it counts as a tunnel too
+	closed  atomic.Bool  // it does not count any more
+	foreign atomic.Bool  // a caller has set a deadline for writing
+	head    atomic.Int64 // octets of a head that is not complete
 }
 
-// readDeadline is the deadline of reading. It is passed on when a Read begins, or is
-// waiting: most that are set for a request concern no Read.
-type readDeadline struct {
-	mu      sync.Mutex
-	readers int       // Reads that are waiting
-	is, set time.Time // that of the connection, and the one set last
-}
-
-// applyLocked passes the deadline on to c.
-func (d *readDeadline) applyLocked(c net.Conn) error {
-	if d.is.Equal(d.set) {
-		return nil
-	}
-	d.is = d.set
-	return c.SetReadDeadline(d.set)
-}
-
-// Read implements net.Conn.
-func (c *Conn) Read(b []byte) (int, error) {
-	d := &c.read
-	d.mu.Lock()
-	d.readers++
-	_ = d.applyLocked(c.Conn) // on a closed connection Read fails as well
-	d.mu.Unlock()
-	n, err := c.Conn.Read(b)
-	d.mu.Lock()
-	d.readers--
-	d.mu.Unlock()
-	return n, err
-}
-
-// SetReadDeadline implements net.Conn.
-func (c *Conn) SetReadDeadline(t time.Time) error {
-	d := &c.read
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.set = t; d.readers == 0 {
-		return nil
-	}
-	return d.applyLocked(c.Conn)
-}
-
-// Write implements net.Conn. The deadline is moved only when it has come near,
-// so that it costs nothing to speak of.
+// Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.foreign.Load() {
-		limit := c.gate.limits().ReadTime
-		now := time.Now()
-		if c.deadline.Load()-now.UnixNano() < int64(limit) {
-			end := now.Add(limit + limit/4)
-			c.deadline.Store(end.UnixNano())
-			_ = c.Conn.SetWriteDeadline(end) // on a closed connection Write fails as well
-		}
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.gate.limits().ReadTime)) // on a closed connection Write fails as well
 	}
 	n, err := c.Conn.Write(b)
 	if err != nil && !c.foreign.Load() {
@@ -199,7 +119,6 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 		return nil
 	}
 	c.foreign.Store(!t.IsZero())
-	c.deadline.Store(0)
 	return c.Conn.SetWriteDeadline(t)
 }
 
@@ -226,13 +145,11 @@ func (c *Conn) Close() error {
 // that stops it.
 func (c *Conn) EnterTunnel() *Exceeded {
 	l, of := c.gate.load, c.gate.limits()
-	over := l.take(1, &l.tunnels, &c.client.tunnels, of.Tunnels, of.TunnelsPerClient, Tunnels, of)
-	if over != nil {
-		c.gate.logLimit(over)
-		return over
+	over := c.gate.take(1, &l.tunnels, &c.client.tunnels, of.Tunnels, of.TunnelsPerClient, Tunnels, of)
+	if over == nil {
+		c.tunnel.Store(true)
 	}
-	c.tunnel.Store(true)
-	return nil
+	return over
 }
 
 // LeaveTunnel undoes EnterTunnel, if that has counted c.
@@ -247,11 +164,7 @@ func (c *Conn) LeaveTunnel() {
 // limits stops it.
 func (c *Conn) EnterRequest(of *Limits) *Exceeded {
 	l := c.gate.load
-	over := l.take(1, &l.requests, &c.client.requests, of.Requests, of.RequestsPerClient, Requests, of)
-	if over != nil {
-		c.gate.logLimit(over)
-	}
-	return over
+	return c.gate.take(1, &l.requests, &c.client.requests, of.Requests, of.RequestsPerClient, Requests, of)
 }
 
 // LeaveRequest undoes an EnterRequest that returned nil.
@@ -261,12 +174,10 @@ func (c *Conn) LeaveRequest() {
 }
 
 // HoldHead counts n more octets of a head on c that is not complete, until DropHead or
-// Close, or returns the limit that stops them.
-func (c *Conn) HoldHead(n int) *Exceeded {
+// Close, or returns the limit that stops them, an *Exceeded.
+func (c *Conn) HoldHead(n int) error {
 	l, of := c.gate.load, c.gate.limits()
-	over := l.take(int64(n), &l.heads, &c.client.heads, int(of.HeadsSize), int(of.headsShare()), Heads, of)
-	if over != nil {
-		c.gate.logLimit(over)
+	if over := c.gate.take(int64(n), &l.heads, &c.client.heads, int(of.HeadsSize), int(of.headsShare()), Heads, of); over != nil {
 		return over
 	}
 	if c.head.Add(int64(n)); c.closed.Load() {
@@ -336,17 +247,16 @@ func (l *Load) Status() Status {
 	return s
 }
 
-// enter counts a connection from a, or returns the limit that stops it.
-func (l *Load) enter(a netip.Addr, of *Limits) (*client, *Exceeded) {
+// enter counts a connection from a, or returns nil and the limit that stops it.
+func (l *Load) enter(a netip.Addr, of *Limits) (c *client, stops Kind) {
 	key := ClientKey(a)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.clients[key]
-	switch {
+	switch c = l.clients[key]; {
 	case l.conns >= of.Connections:
-		return nil, l.exceeded(Connections, of)
+		return nil, Connections
 	case c != nil && c.conns >= of.ConnectionsPerClient:
-		return nil, l.exceeded(ConnectionsPerClient, of)
+		return nil, ConnectionsPerClient
 	case c == nil:
 		if l.clients == nil {
 			l.clients = map[netip.Prefix]*client{}
@@ -356,7 +266,7 @@ func (l *Load) enter(a netip.Addr, of *Limits) (*client, *Exceeded) {
 	}
 	l.conns++
 	c.conns++
-	return c, nil
+	return c, 0
 }
 
 // leave undoes one enter.
@@ -371,21 +281,15 @@ func (l *Load) leave(c *client) {
 
 // take counts n more tunnels, requests or octets, of all clients and of one, or returns
 // the limit that stops them.
-func (l *Load) take(n int64, all, own *atomic.Int64, most, mostOwn int, inAll Kind, of *Limits) *Exceeded {
+func (g *Gate) take(n int64, all, own *atomic.Int64, most, mostOwn int, inAll Kind, of *Limits) *Exceeded {
 	if own.Add(n) > int64(mostOwn) {
 		own.Add(-n)
-		return l.exceeded(inAll+1, of)
+		return g.exceeded(inAll+1, of)
 	}
 	if all.Add(n) > int64(most) {
 		all.Add(-n)
 		own.Add(-n)
-		return l.exceeded(inAll, of)
+		return g.exceeded(inAll, of)
 	}
 	return nil
-}
-
-// exceeded counts that a limit was reached.
-func (l *Load) exceeded(which Kind, of *Limits) *Exceeded {
-	l.reached[which].Add(1)
-	return &Exceeded{which, which.value(of)}
 }

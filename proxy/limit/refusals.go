@@ -70,8 +70,7 @@ func ClientKey(a netip.Addr) netip.Prefix {
 func (g *Gate) CountRefusal(addr netip.Addr, target string, of *Limits, now time.Time) *Penalty {
 	p := g.load.refusals.take(ClientKey(addr), target, of.RefusalsPerClient, now)
 	if p != nil {
-		p.Exceeded = g.load.exceeded(RefusalsPerClient, of)
-		g.logLimit(p.Exceeded)
+		p.Exceeded = g.exceeded(RefusalsPerClient, of)
 	}
 	return p
 }

@@ -2,8 +2,9 @@
 // phrase, Proxy-Status (RFC 9209) and a body that explains the refusal (RFC 9457).
 // Plain data goes in, an http.Response comes out.
 //
-// refusal.go has the answer and its first sentence, problem.go the body, json.go its form as
-// JSON, queue.go the texts about turns, use.go those about the use of pages.
+// refusal.go has the answer and its first sentence, problem.go the body, queue.go
+// the texts about turns, use.go those about the use of pages, unreachable.go those about sites
+// that are not reached.
 package refusal
 
 import (
@@ -19,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/pace"
 	"heed/internal/reason"
@@ -36,7 +38,7 @@ type Case struct {
 	Host   string       // canonical name of the site, without a port; empty: none was named
 
 	// Err is what stopped the request: a *limit.Exceeded, an error that wraps
-	// upstream.ErrDestination, or the error of the Transport. Nil: the decision did,
+	// acl.ErrDestination, or the error of the Transport. Nil: the decision did,
 	// and an error is that of the Entry's Policy.
 	Err        error
 	Status     int             // in place of the reason's; 0: the reason's
@@ -260,8 +262,7 @@ func (a *Answer) sentence() string {
 
 // destinationSentence states why a destination may not be reached.
 func (a *Answer) destinationSentence() string {
-	var why *upstream.DestinationError
-	if errors.As(a.err(), &why) {
+	if why, ok := errors.AsType[*acl.DestinationError](a.err()); ok {
 		return why.Sentence()
 	}
 	return "Refused by heed: this proxy may not reach " + a.of.Entry.Host

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"heed/proxy/headers"
 	"heed/proxy/http1"
 )
 
@@ -88,7 +87,7 @@ func (a *Answer) WriteHeader(status int) {
 	a.final, a.err = true, a.broken
 	a.interim.Unlock()
 	a.status = status
-	a.close = a.close || !a.body.ended.Load() || a.conn.server.ending.Load() || headers.HasToken(a.header["Connection"], "close")
+	a.close = a.close || !a.body.ended.Load() || a.conn.server.ending.Load() || httpguts.HeaderValuesContainsToken(a.header["Connection"], "close")
 	for _, line := range a.header["Trailer"] {
 		for name := range strings.SplitSeq(line, ",") {
 			if name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {
@@ -194,15 +193,19 @@ func (a *Answer) dropInvalid() (dropped bool) {
 	return dropped
 }
 
-// Write implements http.ResponseWriter.
-func (a *Answer) Write(p []byte) (int, error) {
+// start makes the head, if that was not done.
+func (a *Answer) start(empty bool) {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
 	if !a.begun {
-		a.begin(false)
+		a.begin(empty)
 	}
-	switch {
+}
+
+// Write implements http.ResponseWriter.
+func (a *Answer) Write(p []byte) (int, error) {
+	switch a.start(false); {
 	case a.err != nil:
 		return 0, a.err
 	case a.head:
@@ -213,13 +216,7 @@ func (a *Answer) Write(p []byte) (int, error) {
 
 // FlushError serves http.ResponseController.
 func (a *Answer) FlushError() error {
-	if a.status == 0 {
-		a.WriteHeader(http.StatusOK)
-	}
-	if !a.begun {
-		a.begin(false)
-	}
-	if a.err != nil {
+	if a.start(false); a.err != nil {
 		return a.err
 	}
 	return a.conn.out.Flush()
@@ -246,13 +243,7 @@ func (a *Answer) finish() (again bool) {
 	if a.conn.taken {
 		return false
 	}
-	if a.status == 0 {
-		a.WriteHeader(http.StatusOK)
-	}
-	if !a.begun {
-		a.begin(true)
-	}
-	if a.err != nil {
+	if a.start(true); a.err != nil {
 		return false
 	}
 	return a.conn.out.End(a.trailers()) == nil && !a.close

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"heed/internal/memory"
-	"heed/internal/pageurl"
 	"heed/proxy/http1"
+	"heed/rules"
 )
 
 // Client is whom a Conn calls, in the goroutine of Serve.
@@ -132,7 +132,7 @@ func (c *Conn) fill() error {
 	for {
 		n, err := c.Conn.Read(c.first[:])
 		if n > 0 {
-			c.heads.Prepend(c.first[:n])
+			c.heads.Prepend(c.first[0])
 			return nil
 		}
 		if err != nil {
@@ -180,7 +180,7 @@ func (c *Conn) serveRequest() (again bool) {
 func (a *Answer) request(h *http1.Head) (*http.Request, error) {
 	target := h.Target
 	if h.Method != http.MethodConnect {
-		target = pageurl.EscapePercents(target)
+		target = rules.EscapePercents(target)
 	}
 	a.body.from.Reset(&a.conn.heads, h)
 	r, err := h.Request(target, &a.body.from)

@@ -11,54 +11,29 @@
 package server
 
 import (
-	"context"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Server holds connections, and the listeners that they come from. Its zero value is
-// ready; it is safe for concurrent use.
+// Server holds connections. Its zero value is ready; it is safe for concurrent use.
 type Server struct {
 	HeaderTime time.Duration // that a head may take from its first octet, and a client for its first one
 	IdleTime   time.Duration // between two requests
 	EndTime    time.Duration // that the end of a client's stream may come after a request, from when it is watched, and is no departure
 	StallTime  time.Duration // that a request under way goes on for a client that has ended its stream, without anything written to it
 
-	ending    atomic.Bool // each connection ends with its next answer
-	stopped   atomic.Bool // nothing is begun any more; changes with mu held
-	mu        sync.Mutex
-	listeners map[*net.Listener]struct{}
-	conns     map[*Conn]struct{}
-}
-
-// Listen notes that l accepts connections. It returns false when none are taken any more.
-func (s *Server) Listen(l *net.Listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped.Load() {
-		return false
-	}
-	if s.listeners == nil {
-		s.listeners = map[*net.Listener]struct{}{}
-	}
-	s.listeners[l] = struct{}{}
-	return true
-}
-
-// Unlisten undoes Listen.
-func (s *Server) Unlisten(l *net.Listener) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.listeners, l)
+	ending  atomic.Bool // each connection ends with its next answer
+	mu      sync.Mutex
+	stopped bool // nothing is begun any more
+	conns   map[*Conn]struct{}
 }
 
 // add notes that c is served. It returns false when none are any more.
 func (s *Server) add(c *Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped.Load() {
+	if s.stopped {
 		return false
 	}
 	if s.conns == nil {
@@ -75,47 +50,20 @@ func (s *Server) remove(c *Conn) {
 	delete(s.conns, c)
 }
 
-// Stopped reports whether nothing is begun any more.
-func (s *Server) Stopped() bool { return s.stopped.Load() }
-
 // Leave has each connection end with its next answer. New ones are accepted still.
 func (s *Server) Leave() { s.ending.Store(true) }
 
-// stop closes the listeners, and takes no new connection.
-func (s *Server) stop() {
+// freshTime is how long a connection may take for its first octets while a server stops: they
+// may be on their way.
+const freshTime = 5 * time.Second
+
+// Stop takes no connection from now on, has each end with its next answer, and closes those
+// between two requests. It reports whether none is left.
+func (s *Server) Stop() bool {
 	s.Leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopped.Store(true)
-	for l := range s.listeners {
-		(*l).Close()
-	}
-}
-
-// Shutdown takes no new connection, and waits until those that are served have ended, or
-// returns ctx's error when that ends first. Idle ones are closed.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !s.closeIdle() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// freshTime is how long a connection may take for its first octets while a server shuts
-// down: they may be on their way.
-const freshTime = 5 * time.Second
-
-// closeIdle closes the connections between two requests, and reports whether none is left.
-func (s *Server) closeIdle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.stopped = true
 	for c := range s.conns {
 		idle := c.state.CompareAndSwap(connIdle, connClosed)
 		if idle || time.Since(c.opened) > freshTime && c.state.CompareAndSwap(connFresh, connClosed) {
@@ -127,8 +75,8 @@ func (s *Server) closeIdle() bool {
 
 // Close closes everything, and ends the requests under way: closing its connection ends no
 // request whose client has ended its stream already (see watch).
-func (s *Server) Close() error {
-	s.stop()
+func (s *Server) Close() {
+	s.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -136,5 +84,4 @@ func (s *Server) Close() error {
 		c.Close()
 		c.watch.cut()
 	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -46,7 +45,7 @@ func (c *conn) exchange(q *Request, w *wish, absolute *url.URL) (resp *http.Resp
 	q.hooks().Connected(false)
 	written := error(nil)
 	if hasBody(q.Request) {
-		a.upload = c.begin(q, &m, expectsContinue(q.Header))
+		a.upload = c.begin(q, &m, httpguts.HeaderValuesContainsToken(q.Header["Expect"], "100-continue"))
 	} else if written = c.out.End(nil); written == nil {
 		q.hooks().Written()
 		c.expectAnswer()
@@ -164,8 +163,7 @@ func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 // saysNothing reports whether err, of reading a head, means that nothing of an answer has
 // come, but perhaps octets that no request has asked for.
 func (c *conn) saysNothing(err error) bool {
-	var fault *http1.Fault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*http1.Fault](err); ok {
 		return fault.Kind == http1.NotHTTP
 	}
 	return len(c.in.Buffered()) == 0 && !isTimeout(err)
@@ -200,7 +198,7 @@ func (a *answer) response(q *Request) *http.Response {
 func (a *answer) upgraded() io.ReadWriteCloser {
 	c := a.conn
 	c.host.pool.forget(c)
-	return &upgradedConn{Conn: c.Conn, head: c.in.Rest(), answer: a}
+	return &upgradedConn{readAhead{c.Conn, c.in.Rest()}, a}
 }
 
 // Read implements io.Reader.
@@ -244,19 +242,8 @@ func (a *answer) finish(whole bool) {
 
 // upgradedConn is a connection that has become another protocol's.
 type upgradedConn struct {
-	net.Conn
-	head   []byte // that was read with the answer
+	readAhead
 	answer *answer
-}
-
-// Read implements io.Reader.
-func (c *upgradedConn) Read(p []byte) (int, error) {
-	if len(c.head) > 0 {
-		n := copy(p, c.head)
-		c.head = c.head[n:]
-		return n, nil
-	}
-	return c.Conn.Read(p)
 }
 
 // Close implements io.Closer.
@@ -264,6 +251,3 @@ func (c *upgradedConn) Close() error {
 	c.answer.finish(false)
 	return nil
 }
-
-// CloseWrite ends what is sent.
-func (c *upgradedConn) CloseWrite() error { return CloseWrite(c.Conn) }

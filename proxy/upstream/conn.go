@@ -17,7 +17,7 @@ import (
 type conn struct {
 	net.Conn
 	tls    *tls.Conn // the same; nil: it is not over TLS
-	socket socket
+	socket *socket
 	close  func() // end, made once
 	closed atomic.Bool
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"heed/internal/acl"
 	"heed/proxy/http1"
 )
 
@@ -82,8 +83,7 @@ func (e *Error) NotReached() bool { return e.Stage <= NoTLS }
 // usable returns the part of err that makes the proxy useless for any site: that it
 // cannot be reached or refuses heed's credentials; nil when err is about one site.
 func (e *ProxyError) usable() error {
-	var refused *upstreamRefused
-	if errors.As(e.Err, &refused) && refused.status != http.StatusProxyAuthRequired {
+	if refused, ok := errors.AsType[*upstreamRefused](e.Err); ok && refused.status != http.StatusProxyAuthRequired {
 		return nil
 	}
 	return e.Err
@@ -112,12 +112,10 @@ type Failure struct {
 // "destination_unavailable".
 func FailureOf(err error) Failure {
 	var f Failure
-	var failed *ProxyError
-	var refused *upstreamRefused
-	if f.ByProxy = errors.As(err, &failed); f.ByProxy {
-		f.Proxy = failed.Proxy
+	if failed, ok := errors.AsType[*ProxyError](err); ok {
+		f.ByProxy, f.Proxy = true, failed.Proxy
 	}
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*upstreamRefused](err); ok {
 		f.Refused = refused.status
 	}
 	if f.Status, f.Type = proxyFailure(err); f.Type != "" {
@@ -156,9 +154,8 @@ func (f *Failure) describe(err error) {
 	case errors.As(err, &fault) && fault.Answer:
 		f.Cause, f.Lasting = fault.Error(), fault.Kind != http1.HeadTruncated && fault.Kind != http1.BodyTruncated
 	case f.Stage == NoTLS && f.Certificate == "" && strings.HasPrefix(f.Type, "tls_"):
-		var alert *net.OpError
-		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, !errors.As(err, &tls.RecordHeaderError{})
-		if errors.As(err, &alert) && alert.Op == "remote error" {
+		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, !is[tls.RecordHeaderError](err)
+		if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" {
 			code := alertCode(alert.Err)
 			f.Lasting = code != alertInternal && code != alertCanceled
 			f.Offer = code == alertHandshake || code == alertVersion || code == alertSecurity
@@ -185,9 +182,8 @@ func alertCode(err error) uint64 {
 
 // tlsCause returns the text of crypto/tls without its name, and without what net adds.
 func tlsCause(err error) string {
-	var op *net.OpError
 	text := err.Error()
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		text = op.Err.Error()
 		if op.Op == "remote error" {
 			text = "the site has ended the handshake: " + strings.TrimPrefix(text, "tls: ")
@@ -223,16 +219,14 @@ const (
 
 func certificateFault(err error) string {
 	var invalid x509.CertificateInvalidError
-	var host x509.HostnameError
-	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.Is(err, errPinned):
 		return OtherThanPinned
 	case isUnparsable(err):
 		return Unparsable
-	case errors.As(err, &authority):
+	case is[x509.UnknownAuthorityError](err):
 		return UnknownAuthority
-	case errors.As(err, &host):
+	case is[x509.HostnameError](err):
 		return OtherNames
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired: // of both ends of its time
 		if invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore) {
@@ -280,12 +274,11 @@ func siteFailure(err error) (status int, errorType string) {
 	var dns *net.DNSError
 	var netErr net.Error
 	var op *net.OpError
-	var record tls.RecordHeaderError
 	timeout := errors.As(err, &netErr) && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case errors.Is(err, ErrDestination):
+	case errors.Is(err, acl.ErrDestination):
 		return http.StatusBadGateway, "destination_ip_prohibited"
-	case errors.Is(err, ErrSelf):
+	case errors.Is(err, acl.ErrSelf):
 		return http.StatusBadGateway, "proxy_loop_detected"
 	case IsShortOfFiles(err):
 		return http.StatusBadGateway, "proxy_internal_error"
@@ -301,7 +294,7 @@ func siteFailure(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "tls_certificate_error"
 	case errors.As(err, &op) && op.Op == "remote error": // crypto/tls on an alert
 		return http.StatusBadGateway, "tls_alert_received"
-	case errors.As(err, &record), errors.As(err, &unanswered) && unanswered.Stage == NoTLS && ofTLS(unanswered.Err):
+	case is[tls.RecordHeaderError](err), errors.As(err, &unanswered) && unanswered.Stage == NoTLS && ofTLS(unanswered.Err):
 		return http.StatusBadGateway, "tls_protocol_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return http.StatusBadGateway, "connection_refused"
@@ -323,11 +316,14 @@ func siteFailure(err error) (status int, errorType string) {
 }
 
 func isCertificateError(err error) bool {
-	var verification *tls.CertificateVerificationError
-	var host x509.HostnameError
-	var authority x509.UnknownAuthorityError
-	var invalid x509.CertificateInvalidError
-	return errors.Is(err, errPinned) || isUnparsable(err) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+	return errors.Is(err, errPinned) || isUnparsable(err) || is[*tls.CertificateVerificationError](err) || is[x509.HostnameError](err) ||
+		is[x509.UnknownAuthorityError](err) || is[x509.CertificateInvalidError](err)
+}
+
+// is reports whether err is of a type, or wraps one that is.
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
 }
 
 // IsShortOfFiles reports whether err says that no file descriptor is free.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 
+	"heed/internal/acl"
 	"heed/rules"
 )
 
@@ -44,7 +44,7 @@ type guardedFetch struct {
 	first      *transport                // what the first request took
 	others     map[*transport]*transport // for each, what redirects take
 	begun      bool
-	from       atomic.Uint32 // the Class of what the first request reached; 0 when it was not seen
+	from       atomic.Uint32 // the class of what the first request reached; 0 when it was not seen
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -56,15 +56,12 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 func (g *guardedFetch) Send(q *Request) (*http.Response, error) {
 	r := q.Request
 	t := g.transports.transport(r.URL.Scheme, r.URL.Host)
-	if g.begun && t != g.first {
-		t = g.transports.withoutCertificate(r)
-	}
 	if from, named := r.Context().Value(namedKey{}).(rules.Origin); named && !g.begun && r.URL.Hostname() != from.Host {
 		g.begun, g.first = true, g.transports.transport(from.Scheme, from.Authority())
 		g.from.Store(uint32(g.placedClass(from)))
-		if t != g.first {
-			t = g.transports.withoutCertificate(r)
-		}
+	}
+	if g.begun && t != g.first {
+		t = g.transports.withoutCertificate(t)
 	}
 	through, err := t.dialer.through(r)
 	proxied := through != nil
@@ -75,13 +72,13 @@ func (g *guardedFetch) Send(q *Request) (*http.Response, error) {
 		g.begun, g.first = true, t
 		return g.sendFirst(t, q, proxied)
 	}
-	low := floor{class: Class(g.from.Load()), classify: g.class}
-	if low.class == Invalid {
-		low.class = Public
+	low := floor{class: acl.Class(g.from.Load()), classify: g.class}
+	if low.class == acl.Invalid {
+		low.class = acl.Public
 	}
 	if !proxied {
 		q.Request = r.WithContext(context.WithValue(r.Context(), floorKey{}, low))
-	} else if c, known := g.looksLike(r.URL.Hostname()); known && c.lessPublic(low.class) {
+	} else if c, known := g.looksLike(r.URL.Hostname()); known && c.LessPublic(low.class) {
 		return nil, low.refuse(r.URL.Hostname(), c)
 	}
 	alone := g.others[t]
@@ -95,12 +92,12 @@ func (g *guardedFetch) Send(q *Request) (*http.Response, error) {
 // Scope identifies what the redirected requests of the fetch may reach, and as whom: those of
 // fetches with the same scope have the same answers. ctx is that of the next request.
 func (g *guardedFetch) Scope(ctx context.Context) string {
-	first, class := g.first, Class(g.from.Load())
+	first, class := g.first, acl.Class(g.from.Load())
 	if from, named := ctx.Value(namedKey{}).(rules.Origin); named && !g.begun {
 		first, class = g.transports.transport(from.Scheme, from.Authority()), g.placedClass(from)
 	}
-	if class == Invalid {
-		class = Public
+	if class == acl.Invalid {
+		class = acl.Public
 	}
 	return fmt.Sprintf("%v %p", class, first)
 }
@@ -117,8 +114,8 @@ func NamedBy(ctx context.Context, o rules.Origin) context.Context {
 }
 
 // placedClass returns the class of an origin by its name, or by the address that the
-// settings give it; Invalid when these do not show it.
-func (g *guardedFetch) placedClass(o rules.Origin) Class {
+// settings give it; acl.Invalid when these do not show it.
+func (g *guardedFetch) placedClass(o rules.Origin) acl.Class {
 	if to, placed := g.transports.config.Resolve[o.HostPort()]; placed {
 		if at, err := netip.ParseAddrPort(to); err == nil {
 			return g.class(at.Addr())
@@ -145,46 +142,44 @@ func (g *guardedFetch) sendFirst(t *transport, q *Request, proxied bool) (*http.
 	return resp, err
 }
 
-func (g *guardedFetch) class(a netip.Addr) Class { return g.transports.config.Destinations.class(a) }
+func (g *guardedFetch) class(a netip.Addr) acl.Class {
+	return g.transports.config.Destinations.Classify(a)
+}
 
 // looksLike returns the class of a host that is an address, or this machine by
 // name (RFC 6761 §6.3); known is false for a host that has to be resolved.
-func (g *guardedFetch) looksLike(host string) (c Class, known bool) {
+func (g *guardedFetch) looksLike(host string) (c acl.Class, known bool) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return g.class(a), true
 	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return Loopback, true
+	if acl.NamesThisMachine(host) {
+		return acl.Loopback, true
 	}
-	return Invalid, false
+	return acl.Invalid, false
 }
 
 // floor is the least public class that a connection may reach.
 type floor struct {
-	class    Class
-	classify func(netip.Addr) Class
+	class    acl.Class
+	classify func(netip.Addr) acl.Class
 }
 
 // floorKey is the context key of the floor for what is dialled under a context.
 type floorKey struct{}
 
-// checkFloor returns the error for a connection dialled under ctx that may not reach
-// address, an IP address and a port; nil when it may.
-func checkFloor(ctx context.Context, address string) error {
+// checkFloor returns the error for a connection dialled under ctx that may not reach to; nil
+// when it may.
+func checkFloor(ctx context.Context, to netip.Addr) error {
 	low, ok := ctx.Value(floorKey{}).(floor)
 	if !ok {
 		return nil
 	}
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return low.refuse(address, Invalid)
-	}
-	if c := low.classify(to.Addr()); c.lessPublic(low.class) {
-		return low.refuse(to.Addr().String(), c)
+	if c := low.classify(to); c.LessPublic(low.class) {
+		return low.refuse(to.String(), c)
 	}
 	return nil
 }
 
-func (f floor) refuse(where string, c Class) error {
+func (f floor) refuse(where string, c acl.Class) error {
 	return fmt.Errorf("%w: %s is %s, where it began is %s", ErrLessPublic, where, c, f.class)
 }

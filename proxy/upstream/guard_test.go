@@ -13,16 +13,17 @@ import (
 	"testing"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 
 // networkClasses are the classes of addresses in a test's network.
-var networkClasses = testkit.NetworkClasses(Public, Private, Classify)
+var networkClasses = testkit.NetworkClasses(acl.Public, acl.Private, acl.Classify)
 
 // everywhere are destinations in a test's network, of which all are allowed.
-func everywhere(t *testing.T) *Destinations {
-	return &Destinations{Allow: destinations(t, "*", "0.0.0.0/0", "[::]/0"), ClassOf: networkClasses}
+func everywhere(t *testing.T) *acl.Destinations {
+	return &acl.Destinations{Allow: destinations(t, "*", "0.0.0.0/0", "[::]/0"), ClassOf: networkClasses}
 }
 
 // waysIn returns ways to everywhere in n.
@@ -174,11 +175,11 @@ func TestGuardRedirects_ARedirectNeverReachesHeedItself(t *testing.T) {
 	n := testkit.NewNetwork(t, nil)
 	var asked atomic.Int32
 	own := n.Serve("127.1.0.9", func(http.ResponseWriter, *http.Request) { asked.Add(1) })
-	self := &Addrs{}
+	self := &acl.Addrs{}
 	self.Add(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.1.0.9:" + own)))
 	w := newTransports(t, TransportConfig{Self: self, Destinations: everywhere(t)})
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.1.0.9:"+own+"/robots.txt"))
-	if src := policyOf(t, w, "127.1.0.1:"+port); !errors.Is(src.Err, ErrSelf) || asked.Load() != 0 {
+	if src := policyOf(t, w, "127.1.0.1:"+port); !errors.Is(src.Err, acl.ErrSelf) || asked.Load() != 0 {
 		t.Errorf("%d requests, %+v", asked.Load(), src)
 	}
 }

@@ -62,7 +62,7 @@ func (s *SiteCert) check(c tls.ConnectionState) error {
 }
 
 // routeKey is what differs for an origin: each setting of the first HostRoute that
-// matches and has it. The zero value is that of all other origins.
+// matches and has it, nil where none has. The zero value is that of all other origins.
 type routeKey struct {
 	proxy       *HostProxy
 	site        *SiteCert
@@ -129,13 +129,9 @@ func (h *HostTransports) transport(scheme, authority string) *transport {
 	return h.byKey(h.keyOf(o))
 }
 
-// withoutCertificate returns the transport for r that shows no client certificate.
-func (h *HostTransports) withoutCertificate(r *http.Request) *transport {
-	o, err := rules.OriginOf(r.URL)
-	if err != nil {
-		return h.others
-	}
-	k := h.keyOf(o)
+// withoutCertificate returns the transport that is as t, but shows no client certificate.
+func (h *HostTransports) withoutCertificate(t *transport) *transport {
+	k := t.dialer.route
 	k.certificate = nil
 	return h.byKey(k)
 }
@@ -164,23 +160,20 @@ func (h *HostTransports) byKey(k routeKey) *transport {
 	defer h.mu.Unlock()
 	t := h.special[k]
 	if t == nil {
-		t = newTransport(k.config(h.config))
+		t = newTransport(k.apply(h.config))
 		h.special[k] = t
 	}
 	return t
 }
 
-// config returns c with the settings of k.
-func (k *routeKey) config(c TransportConfig) TransportConfig {
+// apply returns c with the settings of k.
+func (k routeKey) apply(c TransportConfig) TransportConfig {
 	if k.proxy != nil {
 		c.Proxy = nil
 		if k.proxy.URL != nil {
 			c.Proxy = http.ProxyURL(k.proxy.URL)
 		}
 	}
-	if k.roots != nil {
-		c.siteRoots = k.roots
-	}
-	c.site, c.certificate, c.oldTLS = k.site, k.certificate, k.old
+	c.route = k
 	return c
 }

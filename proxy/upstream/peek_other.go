@@ -3,4 +3,4 @@
 package upstream
 
 // peek does nothing: what has come is found when it is read.
-func (s *socketState) peek(uintptr) {}
+func (s *socket) peek(uintptr) {}

@@ -90,9 +90,6 @@ func (q *Request) sign(h http.Header) {
 		return
 	}
 	r := passport.Request{Method: q.Method, Scheme: q.URL.Scheme, Authority: hostOf(q), Target: q.target()}
-	if r.Method == "" {
-		r.Method = http.MethodGet
-	}
 	q.Signer.Sign(h, &r, q.SignForm, time.Now())
 }
 

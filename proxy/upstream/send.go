@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"heed/proxy/headers"
 	"heed/proxy/http1"
 )
 
@@ -21,7 +20,7 @@ import (
 // (RFC 9110 §9.2.2).
 func isRepeatable(r *http.Request) bool {
 	switch r.Method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
 		return !hasBody(r)
 	}
 	return false
@@ -30,9 +29,6 @@ func isRepeatable(r *http.Request) bool {
 func hasBody(r *http.Request) bool {
 	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
 }
-
-// expectsContinue reports whether the client waits for 100 before it sends the body.
-func expectsContinue(h http.Header) bool { return headers.HasToken(h["Expect"], "100-continue") }
 
 // hostOf returns what the Host field of q contains.
 func hostOf(q *Request) string {
@@ -74,9 +70,6 @@ func isHTTPProxy(through *url.URL) bool {
 // is sent to the site.
 func (w *wish) message(q *Request, through *url.URL) http1.Message {
 	m := http1.Message{Method: q.Method, Target: q.target(), Host: hostOf(q), Header: q.Header, Fields: q.Fields, Length: -1, Close: w.last}
-	if m.Method == "" {
-		m.Method = http.MethodGet
-	}
 	if through != nil {
 		if m.Target == "*" { // RFC 9112 §3.2.4
 			m.Target = ""
@@ -111,7 +104,7 @@ func sendsZero(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
 		return true
-	case "", http.MethodGet, http.MethodHead:
+	case http.MethodGet, http.MethodHead:
 		return false
 	}
 	return slices.Equal(r.TransferEncoding, []string{"identity"})

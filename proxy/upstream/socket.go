@@ -7,10 +7,8 @@ import (
 	"syscall"
 )
 
-// socket is the socket of a connection. The zero value is none.
-type socket struct{ *socketState }
-
-type socketState struct {
+// socket is the socket of a connection. Nil is none.
+type socket struct {
 	raw  syscall.RawConn
 	look func(fd uintptr) // peek, made once
 
@@ -19,7 +17,7 @@ type socketState struct {
 }
 
 // socketOf returns the socket below conn.
-func socketOf(conn net.Conn) socket {
+func socketOf(conn net.Conn) *socket {
 	for conn != nil {
 		switch inner := conn.(type) {
 		case *tls.Conn:
@@ -31,22 +29,22 @@ func socketOf(conn net.Conn) socket {
 		case syscall.Conn:
 			raw, err := inner.SyscallConn()
 			if err != nil {
-				return socket{}
+				return nil
 			}
-			s := &socketState{raw: raw}
+			s := &socket{raw: raw}
 			s.look = s.peek
-			return socket{s}
+			return s
 		default:
-			return socket{}
+			return nil
 		}
 	}
-	return socket{}
+	return nil
 }
 
 // pending reports whether octets, or the end of the stream, have come that have not been
 // read. It does not wait, and may be called while the socket is in use.
-func (s socket) pending() bool {
-	if s.socketState == nil {
+func (s *socket) pending() bool {
+	if s == nil {
 		return false
 	}
 	s.mu.Lock()

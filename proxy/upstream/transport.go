@@ -8,8 +8,8 @@
 // client.go knows whose they are. HTTP/2 is net/http's (http2.go).
 //
 // transport.go makes what all requests take, hosttransports.go picks one for each host,
-// tunneldial.go opens connections to sites, through proxies too. destination.go and
-// class.go decide which addresses may be reached, guard.go which ones the redirects of a
+// tunneldial.go opens connections to sites, through proxies too. Package acl decides which
+// addresses may be reached, guard.go which ones the redirects of a
 // robots.txt may reach. failure.go has the errors, and what a client may learn of them.
 package upstream
 
@@ -29,6 +29,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"heed/internal/acl"
 )
 
 // Limits of the connections to sites.
@@ -73,11 +75,11 @@ type TransportConfig struct {
 	// together. 0: 1024. All are closed when a dial finds no file descriptor free.
 	IdleConns int
 	// Self holds addresses that must not be dialled; nil holds none.
-	Self *Addrs
+	Self *acl.Addrs
 	// Destinations defines which destinations may be reached; nil: all. Requests
 	// through Proxy are resolved there, so that only names are checked, and hosts that
 	// are addresses. What Resolve contains is allowed unless it is refused expressly.
-	Destinations *Destinations
+	Destinations *acl.Destinations
 
 	// Counts counts the connections; nil: they are not counted.
 	Counts *Counts
@@ -86,11 +88,7 @@ type TransportConfig struct {
 	// Its connections serve one request each.
 	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Settings of a HostRoute for sites, which do not apply to an https proxy.
-	siteRoots   *x509.CertPool   // nil: RootCAs
-	site        *SiteCert        // nil: what the roots have signed
-	certificate *tls.Certificate // nil: none is shown
-	oldTLS      bool             // see HostRoute.OldTLS
+	route routeKey // for sites: it does not apply to an https proxy
 
 	// Dialer dials what the checks let pass. Its Timeout is overwritten, and its
 	// ControlContext is called after the checks of an address. For tests, which give
@@ -171,17 +169,17 @@ func (t *transport) alone() *transport {
 // siteTLS returns the TLS configuration for sites.
 func (c *TransportConfig) siteTLS() *tls.Config {
 	config := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	if c.siteRoots != nil {
-		config.RootCAs = c.siteRoots
+	if c.route.roots != nil {
+		config.RootCAs = c.route.roots
 	}
-	if c.site != nil {
-		config.InsecureSkipVerify, config.VerifyConnection = true, c.site.check
+	if c.route.site != nil {
+		config.InsecureSkipVerify, config.VerifyConnection = true, c.route.site.check
 	}
-	if c.oldTLS {
+	if c.route.old {
 		config.MinVersion, config.CipherSuites = tls.VersionTLS10, oldSuites()
 	}
-	if c.certificate != nil {
-		config.Certificates = []tls.Certificate{*c.certificate}
+	if c.route.certificate != nil {
+		config.Certificates = []tls.Certificate{*c.route.certificate}
 	}
 	return config
 }
@@ -215,7 +213,7 @@ func (d *dialer) through(r *http.Request) (*url.URL, error) {
 		return u, err
 	}
 	host, port := r.URL.Hostname(), portOf(r.URL)
-	if err := d.Destinations.checkHostOnly(host, port); err != nil {
+	if err := d.Destinations.CheckHostOnly(host, port); err != nil {
 		return nil, err
 	}
 	at := hostPortOf(u)
@@ -278,33 +276,33 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 
 // checkDial checks what is dialled by its name. The proxy that Proxy returned is
 // allowed wherever it is.
-func (d *dialer) checkDial(addr string, placed bool) (checkedHost, error) {
+func (d *dialer) checkDial(addr string, placed bool) (acl.CheckedHost, error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
-		return checkedHost{}, err
+		return acl.CheckedHost{}, err
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return checkedHost{}, err
+		return acl.CheckedHost{}, err
 	}
 	if _, isProxy := d.proxies.Load(addr); isProxy {
-		return checkedHost{}, nil
+		return acl.CheckedHost{}, nil
 	}
-	return d.Destinations.checkHost(host, uint16(port), placed)
+	return d.Destinations.CheckHost(host, uint16(port), placed)
 }
 
 // mayReach returns an error when heed may not connect to address, an IP address and
 // a port.
-func (d *dialer) mayReach(ctx context.Context, v checkedHost, address string) error {
-	if d.Self != nil && d.Self.Has(address) {
-		return ErrSelf
+func (d *dialer) mayReach(ctx context.Context, v acl.CheckedHost, address string) error {
+	to, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %s is no address", acl.ErrDestination, address)
+	case d.Self != nil && d.Self.Has(address):
+		return acl.ErrSelf
 	}
-	if err := checkFloor(ctx, address); err != nil {
+	if err := checkFloor(ctx, to.Addr()); err != nil {
 		return err
 	}
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("%w: %s is no address", ErrDestination, address)
-	}
-	return v.checkAddr(to.Addr(), to.Port())
+	return v.CheckAddr(to.Addr(), to.Port())
 }

@@ -46,7 +46,7 @@ func (c *conn) begin(q *Request, m *http1.Message, expects bool) *upload {
 	if expects {
 		u.proceed = make(chan struct{}, 1)
 	} else {
-		u.timer = time.AfterFunc(headTime, func() { u.write(nil) })
+		u.timer = time.AfterFunc(headTime, func() { u.write(nil, false) })
 	}
 	go u.run()
 	return u
@@ -72,7 +72,7 @@ func (u *upload) await() error {
 	if u.proceed == nil {
 		return nil
 	}
-	if err := u.write(nil); err != nil {
+	if err := u.write(nil, false); err != nil {
 		return err
 	}
 	patience := time.NewTimer(expectContinueTimeout)
@@ -109,14 +109,14 @@ func (u *upload) copy(buf *memory.CopyBuffer) error {
 		case err != nil && !whole:
 			return &bodyError{err}
 		case whole:
-			writing := u.finish(b[:n])
+			writing := u.write(b[:n], true)
 			if err == nil && writing == nil {
 				_, _ = u.q.Body.Read(b) // a reader that counts learns that it has ended
 			}
 			return writing
 		}
 		if n > 0 {
-			if err := u.write(b[:n]); err != nil {
+			if err := u.write(b[:n], false); err != nil {
 				return err
 			}
 		}
@@ -135,11 +135,12 @@ func (e *bodyError) Error() string { return "the request's body: " + e.err.Error
 // Unwrap returns the cause.
 func (e *bodyError) Unwrap() error { return e.err }
 
-// write sends the head, if it was not sent, and p.
-func (u *upload) write(p []byte) error {
+// write sends the head, if it was not sent, p, and where that is the last of it the end of
+// the body.
+func (u *upload) write(p []byte, last bool) error {
 	u.writing.Lock()
 	defer u.writing.Unlock()
-	if len(p) == 0 && u.begun {
+	if len(p) == 0 && u.begun && !last {
 		return nil
 	}
 	if len(p) > 0 {
@@ -147,29 +148,17 @@ func (u *upload) write(p []byte) error {
 			return err
 		}
 	}
-	return u.wroteLocked(u.conn.out.Flush())
-}
-
-// wroteLocked notes that the head has been written, unless err says otherwise, and returns
-// err.
-func (u *upload) wroteLocked(err error) error {
+	err := error(nil)
+	if last {
+		err = u.conn.out.End(u.q.Trailer)
+	} else {
+		err = u.conn.out.Flush()
+	}
 	if err == nil && !u.begun {
 		u.begun = true
 		u.q.hooks().Written()
 	}
 	return err
-}
-
-// finish sends p, the last octets, and the end of the body.
-func (u *upload) finish(p []byte) error {
-	u.writing.Lock()
-	defer u.writing.Unlock()
-	if len(p) > 0 {
-		if _, err := u.conn.out.Write(p); err != nil {
-			return err
-		}
-	}
-	return u.wroteLocked(u.conn.out.End(u.q.Trailer))
 }
 
 // end notes how the upload has ended. A body that the client has broken off breaks the

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"heed/rules"
-	"heed/rules/names"
 )
 
 // Findings about lines that are valid, but may not mean what they seem to mean.
@@ -64,7 +63,7 @@ func (l *linter) userAgent(at rules.Progress, key, value rules.Part) {
 			l.found(repeatedGroup, at, value)
 		}
 		l.names[name] = group
-		if name != "*" && !l.cutNames && !strings.ContainsAny(name, " \t/*") && names.Cut(name) != name {
+		if name != "*" && !l.cutNames && !strings.ContainsAny(name, " \t/*") && rules.CutName(name) != name {
 			l.found(nameCharacter, at, value)
 		}
 	}
@@ -141,10 +140,9 @@ func (l *linter) otherField(at rules.Progress, kind rules.FieldKind, key, value 
 		return
 	}
 	f := rules.Field{Kind: kind, Value: value.Of(at.Text)}
-	switch {
-	case !f.Understood():
+	if !f.Understood() {
 		l.found(badValue, at, value)
-	case !f.Exact():
+	} else if s, isSpeed := f.Speed(); isSpeed && !s.Exact {
 		l.found(looseValue, at, value)
 	}
 	if !kind.Global() && kind != rules.License && !at.InGroup {

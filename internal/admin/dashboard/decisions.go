@@ -12,7 +12,6 @@ import (
 
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
-	"heed/internal/pageurl"
 	"heed/internal/reason"
 	"heed/internal/why"
 	"heed/rules"
@@ -141,7 +140,7 @@ func (s *search) store(now time.Time) (q replay.Search, err error) {
 			return q, err
 		}
 	}
-	if o, target, err := pageurl.ParseRecorded(s.Text); err == nil { // it is a whole URL
+	if o, target, err := rules.ParseRecorded(s.Text); err == nil { // it is a whole URL
 		q.Text, q.URL = "", &store.Address{Origin: o, Target: target}
 	}
 	return q, nil

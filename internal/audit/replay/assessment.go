@@ -121,7 +121,7 @@ func (a *assessment) prepare(l *library) error {
 // evaluate returns the verdict on the query, by p where rules are needed, with what the record
 // has of the request; ok is false when rules are needed and p is nil.
 func (a *assessment) evaluate(p *rules.Policy) (v judge.Verdict, ok bool) {
-	q := &judge.Question{Query: a.query, Policy: p, Held: []*rules.Policy{}, Statements: a.statements, Self: judge.No}
+	q := &judge.Question{Query: a.query, Policy: p, Held: []*rules.Policy{}, Statements: a.statements, SelfKnown: true}
 	q.Target, q.Effective.Purposes = rules.NewTarget(a.query.Target.String()), a.purposes
 	switch rules.Reason(a.basis.Reason) {
 	case rules.ReasonSubresource:

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"heed/internal/memo"
+	"heed/internal/safetext"
 	"heed/internal/signal"
 	"heed/internal/signal/licence"
 	"heed/rules"
@@ -161,15 +162,11 @@ func failed(status int, err error) bool {
 
 // publicText returns err without details of heed's network.
 func publicText(err error) error {
-	var public interface {
-		error
-		PublicText() string
-	}
-	switch {
+	switch public := safetext.Public(err); {
 	case err == nil:
 		return nil
-	case errors.As(err, &public) && public.PublicText() != "":
-		return errors.New("it " + public.PublicText())
+	case public != "":
+		return errors.New("it " + public)
 	case errors.Is(err, context.DeadlineExceeded):
 		return errLate
 	}

@@ -63,16 +63,13 @@ type Terms struct {
 	// empty when nothing must be.
 	Unmet string
 	// Text is the deciding licence as the site wrote it, white space joined, at most
-	// MaxQuote octets; empty when there is none. It is hostile until escaped.
+	// safetext.MaxExcerpt octets; empty when there is none. It is hostile until escaped.
 	Text string
 	Line int // where that licence begins, from 1; 0 when there is none
 	// Only is the usages that the licence is limited to, when it refuses the usage for that
 	// reason: it permits some, and this is not among them. Unknown ones are left out.
 	Only []string
 }
-
-// MaxQuote is the length of the longest text that is quoted from a document.
-const MaxQuote = 400
 
 // Document is a licence document. It is immutable and safe for concurrent use.
 type Document struct {

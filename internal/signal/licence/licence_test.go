@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/safetext"
 	"heed/internal/signal/licence"
 	"heed/rules"
 )
@@ -221,7 +222,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, usage := range []licence.Usage{licence.Search, licence.AIInput, licence.AITrain, licence.AIIndex} {
 			got := terms(d, o, "/a?b", usage)
-			if got.Verdict == licence.Disallow && got.Unmet != "" || len(got.Text) > licence.MaxQuote {
+			if got.Verdict == licence.Disallow && got.Unmet != "" || len(got.Text) > safetext.MaxExcerpt {
 				t.Errorf("%s: %+v", usage, got)
 			}
 		}

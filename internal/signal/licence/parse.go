@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
 
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -196,7 +196,7 @@ func (p *parser) end(name string) {
 		p.content = nil
 	case "license":
 		if p.content != nil && p.licence != nil {
-			p.content.licences = append(p.content.licences, p.licence.read(quote(string(p.body[p.begin:p.xml.InputOffset()]))))
+			p.content.licences = append(p.content.licences, p.licence.read(safetext.Excerpt(string(p.body[p.begin:p.xml.InputOffset()]))))
 		}
 		p.licence = nil
 	case "permits", "prohibits":
@@ -224,7 +224,7 @@ func (p *parser) end(name string) {
 
 // read returns the licence with that text.
 func (o *offer) read(text string) licence {
-	l := licence{verdicts: make(map[Usage]Verdict), demands: cut(strings.Join(o.demands, ", "), MaxQuote), text: text, line: o.line}
+	l := licence{verdicts: make(map[Usage]Verdict), demands: safetext.Clip(strings.Join(o.demands, ", "), safetext.MaxExcerpt), text: text, line: o.line}
 	for _, usage := range []Usage{Search, AIInput, AITrain, AIIndex} {
 		if v := evaluate(o.permits, o.prohibits, o.closed, usage); v != Unknown {
 			l.verdicts[usage] = v
@@ -244,7 +244,7 @@ func (o *offer) read(text string) licence {
 // demand adds what the open licence asks for.
 func (p *parser) demand(what string) {
 	if p.licence != nil && what != "" {
-		p.licence.demands = append(p.licence.demands, cut(what, maxDemand))
+		p.licence.demands = append(p.licence.demands, safetext.Clip(what, maxDemand))
 	}
 }
 
@@ -269,8 +269,8 @@ func (p *payment) demand() string {
 // contentOf reads a <content> element. Its url is a path or an absolute URL; one that is
 // missing or is neither is the whole site.
 func (p *parser) contentOf(e xml.StartElement) content {
-	c := content{server: cut(attr(e, "server"), maxDemand), line: p.line}
-	c.text = quote(string(p.body[p.offset:p.xml.InputOffset()]))
+	c := content{server: safetext.Clip(attr(e, "server"), maxDemand), line: p.line}
+	c.text = safetext.Excerpt(string(p.body[p.offset:p.xml.InputOffset()]))
 	path := attr(e, "url")
 	if u, err := url.Parse(path); err == nil && u.Scheme != "" {
 		if o, err := rules.OriginOf(u); err == nil {
@@ -293,19 +293,4 @@ func attr(e xml.StartElement, name string) string {
 		}
 	}
 	return ""
-}
-
-// quote returns s with its white space joined, at most MaxQuote octets of it.
-func quote(s string) string { return cut(strings.Join(strings.Fields(s), " "), MaxQuote) }
-
-// cut returns s as valid text of at most size octets.
-func cut(s string, size int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= size {
-		return s
-	}
-	for size > 0 && !utf8.RuneStart(s[size]) {
-		size--
-	}
-	return s[:size]
 }

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/text/encoding/charmap"
+
+	"heed/internal/safetext"
 )
 
 // reader collects the elements of one head.
@@ -94,7 +96,7 @@ func (r *reader) startTag(z *html.Tokenizer, raw []byte, empty bool) (ended bool
 		z.NextIsNotRawText()
 	case name == "meta", name == "link", name == "script":
 		if r.mayMatter(name, raw) {
-			r.tag = append(r.tag[:0], raw[:min(len(raw), 2*MaxQuote)]...) // reading attributes changes it
+			r.tag = append(r.tag[:0], raw[:min(len(raw), 2*safetext.MaxExcerpt)]...) // reading attributes changes it
 			if _, more := z.TagName(); more {
 				r.element(name, attributesOf(z))
 				r.licence = r.licence && !empty
@@ -289,7 +291,7 @@ func (r *reader) element(tag string, a attributes) {
 		}
 		r.licence = true
 	}
-	e.Text = quote(r.decoded(r.tag))
+	e.Text = safetext.Excerpt(r.decoded(r.tag))
 	r.head.Elements = append(r.head.Elements, e)
 }
 
@@ -341,17 +343,4 @@ func (r *reader) decoded(text []byte) string {
 		}
 	}
 	return strings.ToValidUTF8(string(text), "\uFFFD")
-}
-
-// quote returns s with its white space joined, at most MaxQuote octets of it.
-func quote(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= MaxQuote {
-		return s
-	}
-	size := MaxQuote
-	for size > 0 && !utf8.RuneStart(s[size]) {
-		size--
-	}
-	return s[:size]
 }

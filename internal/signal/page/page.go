@@ -35,8 +35,6 @@ const (
 	maxSent = 2 * MaxBytes
 	// maxElements is the number of elements that are kept.
 	maxElements = 1000
-	// MaxQuote is the length of the longest text of an element that is kept for people.
-	MaxQuote = 400
 )
 
 // Kind is the kind of an Element.
@@ -62,7 +60,7 @@ type Element struct {
 	// quotation mark that is missing.
 	Broken bool
 	Line   int    // from 1
-	Text   string // the tag as the site wrote it, white space joined, at most MaxQuote octets
+	Text   string // the tag as the site wrote it, white space joined, at most safetext.MaxExcerpt octets
 }
 
 // Why is the reason for which a head was not read, or not to its end. The list is closed

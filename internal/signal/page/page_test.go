@@ -23,6 +23,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 
 	"heed/internal/coding"
+	"heed/internal/safetext"
 	"heed/internal/signal/page"
 )
 
@@ -487,7 +488,7 @@ func FuzzScanner(f *testing.F) {
 			t.Errorf("read in pieces of %d: %+v\nas a whole: %+v", at, one, other)
 		}
 		for _, e := range one.Elements {
-			if len(e.Text) > page.MaxQuote || e.Line < 1 {
+			if len(e.Text) > safetext.MaxExcerpt || e.Line < 1 {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/pageurl"
 	"heed/rules"
 )
 
@@ -50,7 +49,7 @@ func (v resolver) name(path string) string {
 		path = strings.NewReplacer("%2F", data, "%2f", data).Replace(path)
 	}
 	closed := strings.HasSuffix(path, "/")
-	name, err := url.PathUnescape(pageurl.EscapePercents(path)) // a "%" that begins no escape is itself
+	name, err := url.PathUnescape(rules.EscapePercents(path)) // a "%" that begins no escape is itself
 	if err != nil {
 		return ""
 	}
@@ -101,7 +100,7 @@ func resolved(name string) string {
 // asSent is what goes to the site for a target in a request line. An error
 // means that nothing does.
 func asSent(prefix, target string) (string, error) {
-	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + pageurl.EscapePercents(prefix+target) + " HTTP/1.1\r\nHost: site.test\r\n\r\n")))
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + rules.EscapePercents(prefix+target) + " HTTP/1.1\r\nHost: site.test\r\n\r\n")))
 	if err != nil {
 		return "", err
 	}
@@ -147,7 +146,7 @@ func (o *oracle) gives(p page, sent string) string {
 			return "a server of another kind"
 		}
 	}
-	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + pageurl.EscapePercents(sent) + " HTTP/1.1\r\nHost: site.test\r\n\r\n")))
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + rules.EscapePercents(sent) + " HTTP/1.1\r\nHost: site.test\r\n\r\n")))
 	if err != nil {
 		return ""
 	}

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"heed/internal/pageurl"
 	"heed/internal/safetext"
 	"heed/internal/tools/testkit"
 	"heed/proxy/http1"
+	"heed/rules"
 )
 
 // witness is a reverse proxy before a server: it passes bytes on as they come, terminates
@@ -105,7 +105,7 @@ func readRequest(in *http1.Reader) (*http.Request, error) {
 		return nil, err
 	}
 	body.Reset(in, &head)
-	return head.Request(pageurl.EscapePercents(head.Target), &body)
+	return head.Request(rules.EscapePercents(head.Target), &body)
 }
 
 func (w *witness) note(r *http.Request, err error, scheme string) {

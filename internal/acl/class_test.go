@@ -1,4 +1,4 @@
-package upstream
+package acl
 
 import (
 	"net/netip"
@@ -113,11 +113,11 @@ func TestClassify_AnInvalidAddressHasTheLowestClass(t *testing.T) {
 func TestClass_PrivateAddressesAreEqualInEveryForm(t *testing.T) {
 	for _, a := range []Class{Private, UniqueLocal, SiteLocal} {
 		for _, b := range []Class{Private, UniqueLocal, SiteLocal} {
-			if a.lessPublic(b) {
+			if a.LessPublic(b) {
 				t.Errorf("%s is less public than %s", a, b)
 			}
 		}
-		if !a.lessPublic(CGNAT) || !Loopback.lessPublic(a) || !Metadata.lessPublic(a) {
+		if !a.LessPublic(CGNAT) || !Loopback.LessPublic(a) || !Metadata.LessPublic(a) {
 			t.Errorf("%s is out of order", a)
 		}
 	}

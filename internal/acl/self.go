@@ -1,4 +1,4 @@
-package upstream
+package acl
 
 import (
 	"errors"
@@ -6,15 +6,16 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"heed/internal/memo"
 	"heed/rules"
 )
 
 // ErrSelf is wrapped by the error of a connection to an address that heed listens on.
-var ErrSelf = errors.New("the address is heed's own")
+var ErrSelf error = &barred{"the address is heed's own", rules.ReasonLoop}
 
 // Addrs is the set of addresses that a process listens on, with the connections that it
 // opens. The zero value is empty and ready; it is safe for concurrent use.
@@ -95,7 +96,7 @@ func (a *Addrs) HasHost(host string, port uint16) bool {
 	if set == nil || set.ports[port] == 0 {
 		return false
 	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if NamesThisMachine(host) {
 		return set.has(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || set.has(netip.IPv6Loopback(), port)
 	}
 	to, err := netip.ParseAddr(host)
@@ -135,3 +136,50 @@ func isLocal(a netip.Addr) bool {
 	}
 	return err != nil // not known: heed does not connect to itself
 }
+
+// Dials remembers the connections that a process opens, while WatchDials is in effect: a
+// redirected one comes back to it. The zero value is ready; it is safe for concurrent use.
+type Dials struct {
+	watching atomic.Int32 // how many callers of WatchDials have not stopped
+	made     memo.Kept[dial, struct{}]
+}
+
+// WatchDials makes d remember the connections that are opened, until stop is called.
+func (d *Dials) WatchDials() (stop func()) {
+	d.watching.Add(1)
+	return func() { d.watching.Add(-1) }
+}
+
+// Dialled reports whether the process itself has opened a connection from one address to
+// another in the last minute: what is accepted with these two is redirected from itself.
+func (d *Dials) Dialled(from, to netip.AddrPort) bool {
+	_, ok := d.made.Get(dial{plainPort(from), plainPort(to)}, time.Now())
+	return ok
+}
+
+// NoteDial remembers a connection that was opened from one address to another, while
+// WatchDials is in effect.
+func (d *Dials) NoteDial(local, remote net.Addr) {
+	if d.watching.Load() == 0 {
+		return
+	}
+	from, err1 := netip.ParseAddrPort(local.String())
+	to, err2 := netip.ParseAddrPort(remote.String())
+	if err1 == nil && err2 == nil {
+		d.made.Put(dial{plainPort(from), plainPort(to)}, struct{}{}, time.Now().Add(dialTime), 0, maxDials, 0)
+	}
+}
+
+func plainPort(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(plain(a.Addr()), a.Port())
+}
+
+// dial is a connection by its two ends.
+type dial struct{ from, to netip.AddrPort }
+
+// dialTime is longer than a redirected connection takes to be accepted; maxDials bounds the
+// memory.
+const (
+	dialTime = time.Minute
+	maxDials = 1 << 14
+)

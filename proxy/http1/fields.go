@@ -1,14 +1,18 @@
-// Package headers edits the header fields of messages that pass through the
-// proxy: what belongs to one connection, Via, trailers, and Proxy-Status members
-// that bear this proxy's name. Its functions know one message and nothing else.
-package headers
+package http1
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"heed/internal/structured"
 )
+
+// This file edits the fields of messages that pass through the proxy, of whatever version:
+// what belongs to one connection, Via, trailers, and the members of Proxy-Status that bear
+// this proxy's name.
 
 // hopByHop are the fields that belong to one connection (RFC 9110 §7.6.1) or
 // to a proxy and its client (§11.7). Proxy-Authorization is among them:
@@ -25,7 +29,7 @@ var hopByHop = [...]string{
 // sees.
 func RemoveHopByHop(h http.Header) {
 	webSocket := IsWebSocket(h)
-	trailers := HasToken(h["Te"], "trailers")
+	trailers := httpguts.HeaderValuesContainsToken(h["Te"], "trailers")
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
 			switch name = strings.TrimSpace(name); {
@@ -50,20 +54,7 @@ func RemoveHopByHop(h http.Header) {
 // IsWebSocket reports whether h is one side of a WebSocket handshake (RFC 6455
 // §4).
 func IsWebSocket(h http.Header) bool {
-	return HasToken(h["Connection"], "upgrade") && HasToken(h["Upgrade"], "websocket")
-}
-
-// HasToken reports whether the comma-separated lists in lines contain token, in
-// upper or lower case.
-func HasToken(lines []string, token string) bool {
-	for _, line := range lines {
-		for t := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(t), token) {
-				return true
-			}
-		}
-	}
-	return false
+	return httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade") && httpguts.HeaderValuesContainsToken(h["Upgrade"], "websocket")
 }
 
 // Via is the entry of this proxy in the Via field (RFC 9110 §7.6.3). Make it with
@@ -115,9 +106,6 @@ var notInTrailers = [...]string{"Authorization", "Content-Encoding", "Content-Le
 
 // CleanTrailer deletes from h what must not follow a body. h may be nil.
 func CleanTrailer(h http.Header) {
-	if len(h) == 0 {
-		return
-	}
 	for _, name := range hopByHop {
 		delete(h, name)
 	}
@@ -129,11 +117,7 @@ func CleanTrailer(h http.Header) {
 // DropUnsent deletes the names that were announced and did not come: an
 // HTTP/2 stream that waits for them would not end.
 func DropUnsent(h http.Header) {
-	for name, values := range h {
-		if len(values) == 0 {
-			delete(h, name)
-		}
-	}
+	maps.DeleteFunc(h, func(_ string, values []string) bool { return len(values) == 0 })
 }
 
 // ExpectTrailer makes r receive trailers that its head did not announce. net/http
@@ -152,7 +136,7 @@ func AnnounceTrailer(r *http.Request, resp *http.Response) {
 	if r.ProtoMajor > 1 || resp.ContentLength < 0 || r.Method == http.MethodHead {
 		return
 	}
-	if HasToken(r.Header["Te"], "trailers") {
+	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
 		delete(resp.Header, "Content-Length")
 		resp.ContentLength = -1
 		return

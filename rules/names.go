@@ -1,11 +1,12 @@
-// Package names has what is known of the names of robots: how they are spelt, which words of a
-// User-Agent string name none, and which robots obey the groups of others.
-package names
+package rules
 
 import (
 	"strings"
 	"unicode"
 )
+
+// What is known of the names of robots: how they are spelt, which words of a User-Agent string
+// name none, and which robots obey the groups of others.
 
 // compatibility is the words in User-Agent strings that are there for historical
 // reasons and name no robot. A site that writes "User-agent: mozilla/5" does not
@@ -16,27 +17,11 @@ var compatibility = wordSet(`mozilla applewebkit khtml gecko like chrome
 	languages build win64 wow64 x64 x86_64 i686 i386 amd64 aarch64 arm64 wv tablet
 	nexus pixel 5x touch crios fxios edga edgios ppc cros`)
 
-// Generic reports whether a word is part of too many names to be a name in a list of
-// names.
-func Generic(word string) bool { return generic[word] }
-
-var generic = wordSet(`a an and bot bots browser checker client collector crawl
+// genericWords are part of too many names to be a name in a list of names.
+var genericWords = wordSet(`a an and bot bots browser checker client collector crawl
 	crawler download downloader email engine explorer for free image images
 	internet link links mail net news of offline or page robot robots search site
 	spider spiders sucker the tool tools user agent web website www`)
-
-// Robotic reports whether a clean name is one word that calls itself a robot.
-func Robotic(name string) bool {
-	if generic[name] || strings.Contains(name, " ") {
-		return false
-	}
-	for _, mark := range [...]string{"bot", "crawl", "spider", "slurp"} {
-		if strings.Contains(name, mark) {
-			return true
-		}
-	}
-	return false
-}
 
 // chains contains the groups that an agent obeys when none has its own name, the
 // nearest first, as the crawlers' vendors document them.
@@ -62,9 +47,9 @@ var yandex = wordSet(`bot accessibilitybot additional additionalbot blogs calend
 	searchshop sitelinks spravbot tracker turbo vertis verticals video videoparser
 	webmaster`)
 
-// Fallbacks returns the names under which name obeys groups, when there is
+// fallbacks returns the names under which name obeys groups, when there is
 // none for itself, the nearest first.
-func Fallbacks(name string) []string {
+func fallbacks(name string) []string {
 	if chain := chains[name]; chain != nil {
 		return chain
 	}
@@ -86,9 +71,9 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// Octet reports whether c may occur in a name: letters, digits, octets of
+// nameOctet reports whether c may occur in a name: letters, digits, octets of
 // letters beyond ASCII and a few signs that real names contain.
-func Octet(c byte) bool {
+func nameOctet(c byte) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c >= 0x80:
 		return true
@@ -96,28 +81,28 @@ func Octet(c byte) bool {
 	return c == '.' || c == '_' || c == '-' || c == '!' || c == '\''
 }
 
-// Clean returns the name that text spells: lower case, words with one
+// cleanName returns the name that text spells: lower case, words with one
 // blank between them, without the signs around them.
-func Clean(text string) string {
+func cleanName(text string) string {
 	if oneWord(text) {
 		return strings.ToLower(text)
 	}
-	words := strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !Octet(byte(r)) })
-	return strings.ToLower(Trim(strings.Join(words, " ")))
+	words := strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !nameOctet(byte(r)) })
+	return strings.ToLower(trimName(strings.Join(words, " ")))
 }
 
-// Trim returns a name without the signs around it.
-func Trim(name string) string { return strings.Trim(name, "._-!' ") }
+// trimName returns a name without the signs around it.
+func trimName(name string) string { return strings.Trim(name, "._-!' ") }
 
-// All reports whether a name is the star: no letter or digit is joined to its stars.
+// allRobots reports whether a name is the star: no letter or digit is joined to its stars.
 // Stars around a name are not part of it: "*bot" is the name "bot".
-func All(name string) bool {
+func allRobots(name string) bool {
 	rest := strings.TrimLeft(name, "*")
 	if len(rest) == len(name) {
 		return false
 	}
 	joined := strings.Fields("x" + rest)[0][1:]
-	return joined == "" || !Octet(joined[0]) ||
+	return joined == "" || !nameOctet(joined[0]) ||
 		!strings.ContainsFunc(joined, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
@@ -132,9 +117,9 @@ func oneWord(text string) bool {
 	return true
 }
 
-// NoRobot reports whether every word of a clean name is one of
+// noRobot reports whether every word of a clean name is one of
 // compatibility, a number, a build or a language.
-func NoRobot(name string) bool {
+func noRobot(name string) bool {
 	for word := range strings.FieldsSeq(name) {
 		if !compatibility[word] && !versionLike(word) && !languageTag(word) && !deviceModel(word) {
 			return false
@@ -161,22 +146,20 @@ func deviceModel(word string) bool {
 
 func letters(s string) bool {
 	for i := range len(s) {
-		if c := s[i] | 0x20; c < 'a' || c > 'z' {
+		if !letter(s[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-// WithoutCompatible returns a name without what follows it about robots that it is
+// withoutCompatible returns a name without what follows it about robots that it is
 // compatible with, as in "SentiBot www.sentibot.eu (compatible with Googlebot)".
-func WithoutCompatible(name string) string {
+func withoutCompatible(name string) string {
 	const mark = "compatible with "
 	for i := range max(0, len(name)-len(mark)+1) {
-		if strings.EqualFold(name[i:i+len(mark)], mark) && (i == 0 || !Octet(name[i-1])) {
-			if NoRobot(Clean(name[:i])) {
+		if strings.EqualFold(name[i:i+len(mark)], mark) && (i == 0 || !nameOctet(name[i-1])) {
+			if noRobot(cleanName(name[:i])) {
 				break
 			}
 			return name[:i]
@@ -185,10 +168,10 @@ func WithoutCompatible(name string) string {
 	return name
 }
 
-// Cut returns the name that Google's parser sees in a value, which is not empty: "*" alone or
+// CutName returns the name that Google's parser sees in a value, which is not empty: "*" alone or
 // before white space, else the part before the first octet that is neither a
 // letter nor "-" nor "_".
-func Cut(value string) string {
+func CutName(value string) string {
 	if value[0] == '*' && (len(value) == 1 || strings.IndexByte(" \t\v\f", value[1]) >= 0) {
 		return "*"
 	}

@@ -1,4 +1,4 @@
-package headers
+package http1
 
 import (
 	"maps"

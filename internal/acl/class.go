@@ -1,4 +1,4 @@
-package upstream
+package acl
 
 import (
 	"encoding/binary"
@@ -41,9 +41,9 @@ func (c Class) String() string {
 	return names[c]
 }
 
-// lessPublic reports whether an address of class c is less public than one of
+// LessPublic reports whether an address of class c is less public than one of
 // class d. The addresses of one organisation are equals, whatever their form.
-func (c Class) lessPublic(d Class) bool { return c.rank() < d.rank() }
+func (c Class) LessPublic(d Class) bool { return c.rank() < d.rank() }
 
 func (c Class) rank() Class {
 	switch c {

@@ -1,9 +1,11 @@
-package pageurl
+package rules_test
 
 import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"heed/rules"
 )
 
 func TestEscapePercents(t *testing.T) {
@@ -12,35 +14,35 @@ func TestEscapePercents(t *testing.T) {
 		"/%%20": "/%25%20", "/a?%zz": "/a?%zz", "http://h.test/%zz?%zz": "http://h.test/%25zz?%zz", "http://h%zz.test/%zz": "http://h%zz.test/%25zz",
 		"http://h.test?%zz": "http://h.test?%zz", "h.test:443%zz": "h.test:443%zz",
 	} {
-		if got := EscapePercents(target); got != want {
+		if got := rules.EscapePercents(target); got != want {
 			t.Errorf("%q: %q, want %q", target, got, want)
 		}
 	}
 }
 
-func TestFault(t *testing.T) {
+func TestTargetFault(t *testing.T) {
 	for target, faulty := range map[string]bool{
 		"/": false, "/a%00b": true, "/a?b%00": false, "/%u0070rivate": true, "/a/%U4E2d": true, "/%u007": false, "/%u00g0": false, "/a?%u0070": false, "*": false,
 		"/%25u0070": false, "/%%u0070": true, "/%u": false,
 	} {
-		if got := Fault(target); (got != "") != faulty {
+		if got := rules.TargetFault(target); (got != "") != faulty {
 			t.Errorf("%q: %q", target, got)
 		}
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://h.test": "/", "http://h.test?q": "/?q", "https://H.test:443/a%zz?b#c": "/a%zz?b", "http://h.test/a b|c": "/a%20b|c",
 		"http://h.test/%": "/%", "http://h.test//x": "//x", "http://h.test/\xe9\"{}^": "/\xe9\"{}^",
 	} {
-		o, target, err := Parse(address)
+		o, target, err := rules.ParseURL(address)
 		if err != nil || target != want || o.Host != "h.test" {
 			t.Errorf("%q: %v %q %v, want %q", address, o, target, err, want)
 		}
 	}
 	for _, address := range []string{"", "/a", "ftp://h.test/", "http:///x", "http://h%zz.test/", "http://h.test/\x00", "http://h.test/\n", "http:h.test/"} {
-		if _, target, err := Parse(address); err == nil {
+		if _, target, err := rules.ParseURL(address); err == nil {
 			t.Errorf("%q is taken for %q", address, target)
 		}
 	}
@@ -53,8 +55,8 @@ func FuzzEscapePercents(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, target string) {
-		escaped := EscapePercents(target)
-		if again := EscapePercents(escaped); again != escaped {
+		escaped := rules.EscapePercents(target)
+		if again := rules.EscapePercents(escaped); again != escaped {
 			t.Errorf("%q: %q, then %q", target, escaped, again)
 		}
 		if _, err := url.ParseRequestURI(target); err == nil && escaped != target {
@@ -63,7 +65,7 @@ func FuzzEscapePercents(f *testing.F) {
 		if _, err := url.ParseRequestURI(escaped); err != nil && strings.HasPrefix(target, "/") && !strings.ContainsFunc(target, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 			t.Errorf("%q became %q: %v", target, escaped, err)
 		}
-		if sent, ok := SendableTarget(target); ok && (sent[0] != '/' || strings.ContainsAny(sent, "# \r\n\t")) {
+		if sent, ok := rules.SendableTarget(target); ok && (sent[0] != '/' || strings.ContainsAny(sent, "# \r\n\t")) {
 			t.Errorf("%q is sent as %q", target, sent)
 		}
 	})

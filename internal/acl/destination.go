@@ -1,19 +1,29 @@
-package upstream
+package acl
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
-	"heed/internal/acl"
 	"heed/rules"
 )
 
 // ErrDestination is wrapped by every error of a destination that heed may not reach.
-var ErrDestination = errors.New("heed may not reach it")
+var ErrDestination error = &barred{"heed may not reach it", rules.ReasonDestination}
+
+// barred is the error of an address that heed does not let itself reach.
+type barred struct {
+	text   string
+	reason rules.Reason
+}
+
+// Error implements error.
+func (b *barred) Error() string { return b.text }
+
+// BarredFor returns the reason for which a request for such an address is refused.
+func (b *barred) BarredFor() rules.Reason { return b.reason }
 
 // Destinations defines which destinations may be reached. A destination is checked
 // by name and, when it is dialled, by the address that the name has at that moment,
@@ -79,9 +89,9 @@ func (e *DestinationError) Sentence() string {
 	return fmt.Sprintf("Refused by heed: %s is at a %s address, where this proxy does not go", e.host, e.class)
 }
 
-// checkedHost is a destination whose name may be reached. The zero value may reach
+// CheckedHost is a destination whose name may be reached. The zero value may reach
 // every address.
-type checkedHost struct {
+type CheckedHost struct {
 	*Destinations
 	host   string
 	opened bool // Allow contains the host
@@ -95,7 +105,7 @@ func (d *Destinations) CheckOrigin(o rules.Origin) error {
 		return nil
 	}
 	_, placed := d.Placed[o.HostPort()]
-	_, err := d.checkHost(o.Host, o.Port, placed)
+	_, err := d.CheckHost(o.Host, o.Port, placed)
 	return err
 }
 
@@ -106,11 +116,11 @@ func mayBeAddress(host string) bool {
 	return last >= '0' && last <= '9' || strings.IndexByte(host, ':') >= 0
 }
 
-// checkHost checks a destination as it was requested, before it is resolved. The
+// CheckHost checks a destination as it was requested, before it is resolved. The
 // address of one that is placed comes from the settings, whatever its name is.
-func (d *Destinations) checkHost(host string, port uint16, placed bool) (checkedHost, error) {
+func (d *Destinations) CheckHost(host string, port uint16, placed bool) (CheckedHost, error) {
 	if d == nil {
-		return checkedHost{}, nil
+		return CheckedHost{}, nil
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	a, noAddress := netip.ParseAddr(name)
@@ -119,37 +129,43 @@ func (d *Destinations) checkHost(host string, port uint16, placed bool) (checked
 	}
 	named := func(p Destination) bool { return p.hasName(name, port) }
 	if slices.ContainsFunc(d.Refuse, named) {
-		return checkedHost{}, &DestinationError{host: host, listed: true}
+		return CheckedHost{}, &DestinationError{host: host, listed: true}
 	}
-	v := checkedHost{d, host, slices.ContainsFunc(d.Allow, named), placed}
+	v := CheckedHost{d, host, slices.ContainsFunc(d.Allow, named), placed}
 	if noAddress == nil && !placed {
-		return v, v.checkAddr(a, port)
+		return v, v.CheckAddr(a, port)
 	}
 	return v, nil
 }
 
-// checkHostOnly checks a destination that another proxy will resolve, as far as its
+// CheckHostOnly checks a destination that another proxy will resolve, as far as its
 // name shows.
-func (d *Destinations) checkHostOnly(host string, port uint16) error {
-	v, err := d.checkHost(host, port, false)
-	local := host == "localhost" || strings.HasSuffix(host, ".localhost") // RFC 6761 §6.3
-	if err == nil && local && d != nil && (!d.Private || d.NoLoopback) && !v.opened {
+func (d *Destinations) CheckHostOnly(host string, port uint16) error {
+	v, err := d.CheckHost(host, port, false)
+	if err == nil && NamesThisMachine(host) && d != nil && (!d.Private || d.NoLoopback) && !v.opened {
 		err = &DestinationError{host: host, class: Loopback}
 	}
 	return err
 }
 
-// checkAddr checks an address of the host.
-func (v checkedHost) checkAddr(a netip.Addr, port uint16) error {
+// NamesThisMachine reports whether a canonical host is a name of this machine (RFC 6761 §6.3).
+func NamesThisMachine(host string) bool {
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// CheckAddr checks an address of the host, and those that it carries.
+func (v CheckedHost) CheckAddr(a netip.Addr, port uint16) error {
 	if v.Destinations == nil {
 		return nil
 	}
 	a = a.WithZone("").Unmap()
-	meant := func(p Destination) bool { return p.hasAddress(a, port) }
-	if slices.ContainsFunc(v.Refuse, func(p Destination) bool { return meant(p) || p.carriedBy(a, port) }) {
-		return &DestinationError{host: v.host, address: a, listed: true}
+	for _, to := range append(embedded(a), a) {
+		if slices.ContainsFunc(v.Refuse, func(p Destination) bool { return p.hasAddress(to, port) }) {
+			return &DestinationError{host: v.host, address: a, listed: true}
+		}
 	}
-	c := v.class(a)
+	meant := func(p Destination) bool { return p.hasAddress(a, port) }
+	c := v.Classify(a)
 	switch {
 	case v.placed, c == Public, slices.ContainsFunc(v.Allow, meant), c.ownNetwork() && (v.opened || v.Private && !(v.NoLoopback && c.thisMachine())):
 		return nil
@@ -157,7 +173,8 @@ func (v checkedHost) checkAddr(a netip.Addr, port uint16) error {
 	return &DestinationError{host: v.host, address: a, class: c}
 }
 
-func (d *Destinations) class(a netip.Addr) Class {
+// Classify returns the class of a, as d has it. d may be nil.
+func (d *Destinations) Classify(a netip.Addr) Class {
 	if d != nil && d.ClassOf != nil {
 		return d.ClassOf(a)
 	}
@@ -169,7 +186,7 @@ func (d *Destinations) class(a netip.Addr) Class {
 type Destination struct {
 	prefix netip.Prefix // valid for addresses
 	port   uint16       // of those; 0: any
-	names  acl.HostPattern
+	names  HostPattern
 }
 
 // ParseDestination reads an entry: an address or a range of them (192.0.2.7,
@@ -199,7 +216,7 @@ func ParseDestination(text string) (Destination, error) {
 		d.prefix, err = parsePrefix(text, bare)
 		return d, err
 	}
-	d.names, err = acl.ParseHostPattern(text)
+	d.names, err = ParseHostPattern(text)
 	return d, err
 }
 
@@ -248,14 +265,4 @@ func (d Destination) Covers(e Destination) bool {
 		return d.names.Covers(e.names)
 	}
 	return e.prefix.IsValid() && (d.port == 0 || d.port == e.port) && d.prefix.Bits() <= e.prefix.Bits() && d.prefix.Contains(e.prefix.Addr())
-}
-
-// carriedBy reports whether d matches an IPv4 address that a carries.
-func (d Destination) carriedBy(a netip.Addr, port uint16) bool {
-	for _, inner := range embedded(a) {
-		if d.hasAddress(inner, port) {
-			return true
-		}
-	}
-	return false
 }

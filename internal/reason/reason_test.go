@@ -14,10 +14,10 @@ import (
 	"heed/rules"
 )
 
-// constants returns the constants of type Reason in rules/decision.go.
+// constants returns the constants of type Reason in rules/decide.go.
 func constants(t *testing.T) (all []rules.Reason) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "../../rules/decision.go", nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "../../rules/decide.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestEveryReasonHasARow(t *testing.T) {
 	t.Parallel()
 	all := constants(t)
 	if len(all) < 29 {
-		t.Fatalf("rules/decision.go has %d reasons; the test does not find all of them", len(all))
+		t.Fatalf("rules/decide.go has %d reasons; the test does not find all of them", len(all))
 	}
 	var rows []rules.Reason
 	for _, info := range reason.All() {

@@ -18,8 +18,8 @@ import (
 )
 
 // perWaiter is what a waiting request may take beyond its connection, in octets, of
-// which the stack of its goroutine is the half.
-const perWaiter = 18 << 10
+// which 16 KiB are the stack of its goroutine.
+const perWaiter = 24 << 10
 
 // Ten thousand requests wait for a thousand sites. Each takes less than perWaiter
 // beyond its connection, none holds anything of the site, and when their clients

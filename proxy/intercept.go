@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -180,10 +179,16 @@ func (t *tunnel) handshakeReason(err error) rules.Reason {
 	switch {
 	case t.leafErr != nil:
 		return rules.ReasonInternal
-	case !t.shown, errors.Is(err, os.ErrDeadlineExceeded):
+	case !t.shown, isTimeout(err):
 		return rules.ReasonHandshake
 	}
 	return rules.ReasonUntrusted
+}
+
+// isTimeout reports whether err is that of a deadline, or the kernel's of a peer that has gone.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // handshakeFailure returns what a handshake that failed with err is recorded as. octets are

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -239,7 +238,7 @@ func (a *redirectedConn) serveTLS() {
 // serveOther passes on or refuses what is neither HTTP nor TLS. err is why it ended
 // before that was clear; nil: it did not.
 func (a *redirectedConn) serveOther(err error) {
-	silent := len(a.conn.head) == 0 && errors.Is(err, os.ErrDeadlineExceeded)
+	silent := len(a.conn.head) == 0 && isTimeout(err)
 	if a.tunnelsOther() && (err == nil || silent) {
 		_ = a.conn.SetReadDeadline(time.Time{})
 		a.opaque, a.silent = true, silent

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// CheckRequest is the body of POST /check: URLs of one site, of any octets, which a text in
+// CheckRequest is the body of POST /judge: URLs of one site, of any octets, which a text in
 // JSON cannot have.
 type CheckRequest struct {
 	Agent    string   `json:"agent"`
@@ -24,5 +24,5 @@ const MaxSiteURLs = 128 << 10
 // Judgement has what is the same for all of them: URL, Agent, Robots, By, Age, State, Profile,
 // Delay and Sitemaps.
 func (c *Client) Check(ctx context.Context, q *CheckRequest) ([]*Judgement, error) {
-	return call[[]*Judgement](ctx, c, http.MethodPost, "/check", q)
+	return call[[]*Judgement](ctx, c, http.MethodPost, "/judge", q)
 }

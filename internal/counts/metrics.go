@@ -115,14 +115,14 @@ func (m *Metrics) Handler() http.Handler {
 func (m *Metrics) text() []byte {
 	now := m.config.Gauges()
 	x := &exposition{}
+	writeRuntime(x)
+	writeProcess(x)
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.writeRequests(x)
 	m.traffic.write(x)
 	m.writeOwn(x)
 	now.write(x, &m.config, m.clients)
-	m.mu.Unlock()
-	writeRuntime(x)
-	writeProcess(x)
 	return x.Bytes()
 }
 

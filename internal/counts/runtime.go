@@ -17,7 +17,6 @@ var runtimeMetrics = []struct {
 	name, kind, help string
 	of               []string
 }{
-	{"go_goroutines", gaugeKind, "Goroutines.", []string{"/sched/goroutines:goroutines"}},
 	{"go_threads", gaugeKind, "Threads of the operating system.", []string{"/sched/threads/total:threads"}},
 	{"go_sched_gomaxprocs_threads", gaugeKind, "Threads that may run Go at once: GOMAXPROCS.", []string{"/sched/gomaxprocs:threads"}},
 	{"go_gc_gogc_percent", gaugeKind, "GOGC: the growth of the heap, in percent, before it is collected.", []string{"/gc/gogc:percent"}},
@@ -64,6 +63,7 @@ func writeRuntime(x *exposition) {
 		samples = samples[len(m.of):]
 		x.one(m.name, m.kind, m.help, sum)
 	}
+	x.one("go_goroutines", gaugeKind, "Goroutines, without those of the runtime.", float64(runtime.NumGoroutine()))
 	const info, pauses = "go_info", "go_gc_duration_seconds"
 	x.family(info, gaugeKind, "Always 1; the label is the version of Go.")
 	x.sample(info, 1, "version", runtime.Version())

@@ -29,6 +29,9 @@ func (d *daemon) withCache(do func(control.CacheAPI) error) error {
 	}
 	defer own.Give()
 	k := &LocalCache{Routes: []*route.Route{own}}
+	if d.File != nil {
+		k.Flush = d.File.Flush
+	}
 	for _, r := range pool.All() {
 		if r != own {
 			k.Routes = append(k.Routes, r)
@@ -86,6 +89,7 @@ func (d *daemon) check(ctx context.Context, q *control.CheckRequest) ([]*control
 type LocalCache struct {
 	Routes []*route.Route
 	Shared *fleet.Policies // listed in place of memory; nil: memory is listed
+	Flush  func() bool     // writes the file where policies are stored; nil: there is none
 }
 
 // List implements control.CacheAPI.
@@ -202,6 +206,9 @@ func (k *LocalCache) Purge(ctx context.Context, what string) ([]string, error) {
 		if known {
 			purged = append(purged, o.String())
 		}
+	}
+	if k.Flush != nil {
+		k.Flush() // heed check --local reads the file
 	}
 	return purged, notShared
 }

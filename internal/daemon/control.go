@@ -109,7 +109,7 @@ func (d *daemon) networks() (all []*sealed.Network) {
 //	DELETE /runs/{id}        end a run; the last line of its stream is its summary
 //	POST   /retire           end a heed that heed run started and no run uses
 //	POST   /reload           reload the settings
-//	POST   /check            judge URLs of a site as requests for them would be judged
+//	POST   /judge            judge URLs of a site as requests for them would be judged
 //	GET    /cache            the entries in memory: a stream of lines
 //	GET    /cache/one?of=    entries of a host or origin, with the text
 //	GET    /cache/text?of=   the text only
@@ -129,7 +129,7 @@ func (d *daemon) routes() http.Handler {
 	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", d.postRetire)
 	mux.HandleFunc("POST /reload", jsonHandler(func(*http.Request) (any, error) { return d.reload() }))
-	mux.HandleFunc("POST /check", bodyHandler(d.check))
+	mux.HandleFunc("POST /judge", bodyHandler(d.check))
 	mux.HandleFunc("GET /cache", d.listCache)
 	mux.HandleFunc("GET /cache/one", cacheHandler(d, control.CacheAPI.Show))
 	mux.HandleFunc("GET /cache/text", cacheHandler(d, control.CacheAPI.Text))

@@ -173,15 +173,15 @@ func (f *File) write() {
 		case <-f.quit:
 			open = false
 		}
-		for !f.flush() && open {
+		for !f.Flush() && open {
 			open = wait(retryDelay)
 		}
 	}
 }
 
-// flush writes all pending changes, and reports success. Changes that could not be written
+// Flush writes all pending changes, and reports success. Changes that could not be written
 // stay pending.
-func (f *File) flush() bool {
+func (f *File) Flush() bool {
 	f.flushing.Lock()
 	defer f.flushing.Unlock()
 	f.mu.Lock()

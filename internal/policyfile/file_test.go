@@ -83,7 +83,7 @@ func TestHeed_WhatIsSavedIsThereAfterwards(t *testing.T) {
 	}
 	change()
 	check() // all of it waits
-	f.flush()
+	f.Flush()
 	check() // all of it is on disk
 	change()
 	check() // some of it is on disk, some waits
@@ -104,7 +104,7 @@ func TestHeed_AFamilyIsDroppedWithItsHead(t *testing.T) {
 	f, _ := openFile(t, t.TempDir(), 1<<30)
 	k := f.ForRoute("")
 	all := []string{"a\n\n", "a\n\nas x", "a\n\nas y"}
-	for name, flush := range map[string]func() bool{"waiting": func() bool { return true }, "written": f.flush} {
+	for name, flush := range map[string]func() bool{"waiting": func() bool { return true }, "written": f.Flush} {
 		for _, key := range append(all, "a\nas z", "b\n") {
 			k.Save(key, []byte("r"), []byte("s"))
 		}
@@ -124,7 +124,7 @@ func TestHeed_AFamilyIsDroppedWithItsHead(t *testing.T) {
 			holds(t, k, "b\n", "r", "s")
 		}
 		check()
-		f.flush()
+		f.Flush()
 		check()
 		if t.Failed() {
 			t.Fatal(name)
@@ -162,10 +162,10 @@ func TestHeed_WaysToTheSitesShareAFileAndNothingElse(t *testing.T) {
 	f, _ := openFile(t, t.TempDir(), 1<<30)
 	one, other := f.ForRoute("one"), f.ForRoute("other")
 	one.Save("key", []byte("r"), []byte("s"))
-	f.flush()
+	f.Flush()
 	lacks(t, other, "key")
 	other.Drop("key")
-	f.flush()
+	f.Flush()
 	holds(t, one, "key", "r", "s")
 	holds(t, f.ForRoute("one"), "key", "r", "s")
 	closeFile(t, f)
@@ -194,10 +194,10 @@ func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
 	for n := range count {
 		k.Save(fmt.Sprint("key ", n*7919%count), []byte("record"), body)
 		if n%100 == 99 {
-			f.flush()
+			f.Flush()
 		}
 	}
-	f.flush()
+	f.Flush()
 	kept := 0
 	for n := range count {
 		if _, _, ok := k.Load(fmt.Sprint("key ", n*7919%count)); ok {
@@ -215,7 +215,7 @@ func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
 		t.Errorf("%d bytes, %d policies", info.Size(), kept)
 	}
 	k.Save("large", []byte("r"), make([]byte, limit/4))
-	f.flush()
+	f.Flush()
 	lacks(t, k, "large")
 	closeFile(t, f)
 	if heard.Len() > 0 {
@@ -233,7 +233,7 @@ func TestRFC9309_ExpiredCopiesAreDeletedFromTheDisk(t *testing.T) {
 	}
 	holds(t, k, "old", "r", "")
 	k.Save("new", []byte("r"), nil)
-	f.flush()
+	f.Flush()
 	lacks(t, k, "old")
 	holds(t, k, "new", "r", "")
 	closeFile(t, f)
@@ -249,7 +249,7 @@ func filled(t *testing.T) (path string, want map[string]string) {
 		want[key] = body
 		k.Save(key, []byte("record "+key), []byte(body))
 		if n%50 == 0 {
-			f.flush()
+			f.Flush()
 		}
 	}
 	closeFile(t, f)
@@ -353,7 +353,7 @@ func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 		for n := range 40 {
 			k.Save(fmt.Sprint("key ", n*7), []byte("record "+fmt.Sprint("key ", n*7)), []byte(want[fmt.Sprint("key ", n*7)]))
 		}
-		f.flush()
+		f.Flush()
 		right(t, f, want)
 		if heard.Len() > 0 {
 			damages++
@@ -384,13 +384,13 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	}
 	k := f.ForRoute("")
 	k.Save("key", []byte("r"), nil)
-	f.flush()
+	f.Flush()
 	holds(t, k, "key", "r", "")
 	for _, name := range []string{path, path + "-wal"} { // once more: the disk is not to be trusted
 		testkit.Write(t, name, strings.Repeat("A", len(testkit.Read(t, name))))
 	}
 	k.Save("other", []byte("r"), nil)
-	f.flush()
+	f.Flush()
 	lacks(t, k, "key")
 	if k.Save("third", []byte("r"), nil) {
 		t.Error("something is still saved")
@@ -410,7 +410,7 @@ func TestHeed_LookingIntoTheFileLeavesItAsItIs(t *testing.T) {
 	dir := t.TempDir()
 	f, _ := openFile(t, dir, 1<<30)
 	f.ForRoute("way").Save("key", []byte("r"), []byte("s"))
-	f.flush()
+	f.Flush()
 	holds(t, OpenReadOnly(f.path, "way"), "key", "r", "s")
 	closeFile(t, f)
 	path := f.path

@@ -62,7 +62,7 @@ func TestHeed_AWriteThatFailsIsReported(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	f.flushing.Unlock()
-	f.flush()
+	f.Flush()
 	saysSo(t, heard, toldWell, 1)
 	if h := f.Health(); h.Unsaved != uint64(20_000-saved) || h.Why != "" {
 		t.Errorf("%+v", h)
@@ -105,7 +105,7 @@ func TestHeed_AFullDisk(t *testing.T) {
 	f, heard := openFile(t, dir, 1<<30)
 	k := f.ForRoute("")
 	k.Save("before", []byte("r"), []byte("s"))
-	if !f.flush() {
+	if !f.Flush() {
 		t.Fatal(heard)
 	}
 	ballast := filepath.Join(dir, "ballast")
@@ -116,7 +116,7 @@ func TestHeed_AFullDisk(t *testing.T) {
 	}
 	k.Drop("before")
 	for range 3 {
-		if f.flush() {
+		if f.Flush() {
 			t.Fatal("it fits")
 		}
 	}
@@ -130,7 +130,7 @@ func TestHeed_AFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if !f.flush() {
+	if !f.Flush() {
 		t.Fatalf("it does not fit: %+v", f.Health())
 	}
 	saysSo(t, heard, toldWell, 1)
@@ -190,12 +190,12 @@ func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
 			k := f.ForRoute("")
 			lacks(t, k, "before")
 			k.Save("key", []byte("r"), []byte("s"))
-			if f.flush() {
+			if f.Flush() {
 				t.Error("it was saved")
 			}
 			holds(t, k, "key", "r", "s")
 			giveBack()
-			if !f.flush() {
+			if !f.Flush() {
 				t.Fatalf("%+v", f.Health())
 			}
 			saysSo(t, heard, toldTrouble, 1)
@@ -230,12 +230,12 @@ func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 	f, heard := openFile(t, dir, 1<<30)
 	k := f.ForRoute("")
 	k.Save("before", []byte("r"), nil)
-	f.flush()
+	f.Flush()
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
 	k.Save("key", []byte("r"), []byte("s"))
-	if !f.flush() {
+	if !f.Flush() {
 		t.Errorf("%+v", f.Health())
 	}
 	saysSo(t, heard, "the policies file was removed or replaced while heed used it", 1)
@@ -248,7 +248,7 @@ func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.ForRoute("").Save("key", []byte("r2"), []byte("s2"))
-	f.flush()
+	f.Flush()
 	holds(t, f.ForRoute(""), "key", "r2", "s2")
 	holds(t, f.ForRoute(""), "key 1", "record key 1", "1 1 1 1 1 1 1 1 1 1 ")
 	closeFile(t, f)
@@ -282,8 +282,8 @@ func TestHeed_ADamagedPageAnywhere(t *testing.T) {
 				key := fmt.Sprint("key ", n*15)
 				k.Save(key, []byte("record "+key), []byte(want[key]))
 			}
-			f.flush()
-			f.flush() // into the new file, if the first met the damage
+			f.Flush()
+			f.Flush() // into the new file, if the first met the damage
 			right(t, f, want)
 			if err := f.Close(); err != nil {
 				t.Errorf("page %d of %#x: %v", page, fill, err)
@@ -318,7 +318,7 @@ func TestHeed_WhatWaitsAgainIsNotNewerThanWhatCameSince(t *testing.T) {
 		holds(t, k, "a\n", "new", "")
 		lacks(t, k, "b\nas")
 		holds(t, k, "c", "old", "")
-		f.flush()
+		f.Flush()
 	}
 	closeFile(t, f)
 }
@@ -432,7 +432,7 @@ func TestHeed_ARowOfOtherTypesIsDamage(t *testing.T) {
 		f, _ := openFile(t, dir, 1<<30)
 		for n := range 3 {
 			f.ForRoute("").Save(fmt.Sprint("key ", n), []byte("r"), nil)
-			f.flush()
+			f.Flush()
 		}
 		closeFile(t, f)
 		c, err := sqlite.Open(f.path, "rw", lockTime)
@@ -446,7 +446,7 @@ func TestHeed_ARowOfOtherTypesIsDamage(t *testing.T) {
 		f, heard := openFile(t, dir, 1<<30)
 		k := f.ForRoute("")
 		k.Save("new", []byte("r"), nil)
-		f.flush()
+		f.Flush()
 		holds(t, k, "new", "r", "")
 		if !strings.Contains(heard.String(), "set aside") {
 			t.Errorf("%s: the log heard %q", name, heard)
@@ -476,7 +476,7 @@ func TestHeed_TwoWithOneFile(t *testing.T) {
 	a, b := first.ForRoute(""), second.ForRoute("")
 	a.Save("first", []byte("a"), nil)
 	b.Save("second", []byte("b"), nil)
-	if !first.flush() || second.flush() {
+	if !first.Flush() || second.Flush() {
 		t.Errorf("the first has %+v, the second %+v", first.Health(), second.Health())
 	}
 	if why := second.Health().Why; why != errInUse.Error() {
@@ -488,7 +488,7 @@ func TestHeed_TwoWithOneFile(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !second.flush() || second.Health().Why != "" {
+	if !second.Flush() || second.Health().Why != "" {
 		t.Errorf("after the first has ended the second has %+v", second.Health())
 	}
 	for key, want := range map[string]string{"first": "a", "second": "b"} {

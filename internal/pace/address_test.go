@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,7 +55,8 @@ func TestHeed_NamesOfOneAddressKeepMinDelayTogether(t *testing.T) {
 		synctest.Wait()
 		found := false
 		for _, x := range s.List() {
-			found = found || x.Address == "192.0.2.1" && x.Place() == "all names at 192.0.2.1" && len(x.Waiters) > 0 && strings.HasPrefix(x.Waiters[0].Request, "GET http://name")
+			found = found || x.Address == "192.0.2.1" && x.Place() == "all names at 192.0.2.1" &&
+				slices.ContainsFunc(x.Waiters, func(w Waiter) bool { return strings.HasPrefix(w.Request, "GET http://name") })
 		}
 		if !found {
 			t.Errorf("the address is not listed: %+v", s.List())

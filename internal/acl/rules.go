@@ -2,8 +2,8 @@
 // and mode of each client, the agent it is judged as, and the exceptions for each
 // site. What a robots.txt says of a target is evaluated by package rules.
 //
-// Destinations are the places that heed may reach (destination.go), by the class of their
-// address (class.go); Addrs are heed's own, which it never does (self.go).
+// Destinations are the places that heed may reach, by the class of their address (class.go);
+// Addrs are heed's own addresses, which it never connects to (both in destination.go).
 //
 // Rules is one configuration, together with what was added while heed runs (a
 // ModeOverride, an exception granted over the control socket). It is immutable: a

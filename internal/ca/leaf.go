@@ -157,5 +157,6 @@ func (a *Authority) verify(der []byte, host string, now time.Time) error {
 	return nil
 }
 
-// maxLeaves bounds the leaves in memory.
+// maxLeaves bounds the leaves in memory. When they are full, any one goes: it is made anew when
+// it is asked for.
 const maxLeaves = 4096

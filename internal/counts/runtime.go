@@ -81,7 +81,8 @@ func writeRuntime(x *exposition) {
 // hertz is the unit of times in /proc: USER_HZ, which is 100 wherever Go runs (proc(5)).
 const hertz = 100
 
-// writeProcess writes what Linux tells of this process in /proc (proc(5)); elsewhere nothing.
+// writeProcess writes the metrics of this process from /proc (proc(5)); nothing where there is
+// none.
 func writeProcess(x *exposition) {
 	if fields := statFields(); len(fields) > 21 { // from the third on
 		at := func(field int) float64 { return float(fields[field-3]) }

@@ -18,7 +18,6 @@ package accesslog
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"io"
@@ -100,7 +99,7 @@ type Reader struct {
 	custom   parser // of Options.Format; nil: found from the first lines
 	sources  []*source
 	prepared bool
-	heads    queue[*merged] // one for each stream that has not ended
+	heads    []*merged // one for each stream that has not ended, in order
 	sorter   sorter
 	counts   Counts
 	done     atomic.Int64
@@ -115,7 +114,6 @@ func Open(o Options) (*Reader, error) {
 	r := &Reader{options: o}
 	r.stopped, r.stop = context.WithCancel(context.Background())
 	r.sorter.reader = r
-	r.heads.compare = func(a, b *merged) int { return a.head.compare(&b.head) }
 	if o.Memory <= 0 {
 		r.options.Memory = defaultMemory
 	}
@@ -175,6 +173,8 @@ type merged struct {
 	read bool
 }
 
+func (m *merged) compare(o *merged) int { return m.head.compare(&o.head) }
+
 // Next returns the next request in the order of time; equal times keep the order of the
 // files and of their lines. The error after the last one is io.EOF; others name the file
 // that cannot be read.
@@ -185,15 +185,17 @@ func (r *Reader) Next() (Request, error) {
 			return Request{}, err
 		}
 	}
-	for r.heads.Len() > 0 {
-		m := r.heads.items[0]
+	for len(r.heads) > 0 {
+		m := r.heads[0]
 		q, read := m.head, m.read
 		m.read = true
 		switch err := m.from.next(&m.head); err {
 		case nil:
-			heap.Fix(&r.heads, 0)
+			at, _ := slices.BinarySearchFunc(r.heads[1:], m, (*merged).compare)
+			copy(r.heads, r.heads[1:at+1])
+			r.heads[at] = m
 		case io.EOF:
-			heap.Pop(&r.heads)
+			r.heads = r.heads[1:]
 		default:
 			return Request{}, err
 		}
@@ -211,15 +213,16 @@ func (r *Reader) prepare() error {
 	}
 	for _, s := range r.sources {
 		if s.ordered {
-			heap.Push(&r.heads, &merged{head: Request{Time: s.first, source: s.index}, from: s.stream()})
+			r.heads = append(r.heads, &merged{head: Request{Time: s.first, source: s.index}, from: s.stream()})
 		} else if err := r.sort(s); err != nil {
 			return err
 		}
 	}
 	streams, err := r.sorter.streams()
 	for _, in := range streams {
-		heap.Push(&r.heads, &merged{from: in})
+		r.heads = append(r.heads, &merged{from: in})
 	}
+	slices.SortFunc(r.heads, (*merged).compare)
 	return err
 }
 

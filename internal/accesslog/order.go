@@ -1,10 +1,10 @@
 package accesslog
 
 import (
-	"container/heap"
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -93,14 +93,14 @@ func (o *disorder) add(t time.Time) {
 type windowed struct {
 	from  stream
 	size  int
-	heap  queue[*Request]
+	held  []*Request // in order
 	free  *Request
 	ended bool
 }
 
 // next returns the earliest request of the window.
 func (w *windowed) next(q *Request) error {
-	for !w.ended && w.heap.Len() <= w.size {
+	for !w.ended && len(w.held) <= w.size {
 		fresh := w.free
 		if w.free = nil; fresh == nil {
 			fresh = &Request{}
@@ -112,38 +112,13 @@ func (w *windowed) next(q *Request) error {
 			w.ended = true
 			break
 		}
-		heap.Push(&w.heap, fresh)
+		at, _ := slices.BinarySearchFunc(w.held, fresh, (*Request).compare)
+		w.held = slices.Insert(w.held, at, fresh)
 	}
-	if w.heap.Len() == 0 {
+	if len(w.held) == 0 {
 		return io.EOF
 	}
-	w.free = heap.Pop(&w.heap).(*Request)
+	w.free, w.held = w.held[0], w.held[1:]
 	*q = *w.free
 	return nil
-}
-
-// queue implements heap.Interface, with the least item first.
-type queue[T any] struct {
-	items   []T
-	compare func(a, b T) int
-}
-
-// Len implements heap.Interface.
-func (h *queue[T]) Len() int { return len(h.items) }
-
-// Less implements heap.Interface.
-func (h *queue[T]) Less(i, j int) bool { return h.compare(h.items[i], h.items[j]) < 0 }
-
-// Swap implements heap.Interface.
-func (h *queue[T]) Swap(i, j int) { h.items[i], h.items[j] = h.items[j], h.items[i] }
-
-// Push implements heap.Interface.
-func (h *queue[T]) Push(v any) { h.items = append(h.items, v.(T)) }
-
-// Pop implements heap.Interface.
-func (h *queue[T]) Pop() any {
-	last := len(h.items) - 1
-	v := h.items[last]
-	h.items = h.items[:last]
-	return v
 }

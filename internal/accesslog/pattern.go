@@ -152,30 +152,20 @@ func group(text string, m []int, n int) string {
 var apacheFields = map[string]field{
 	"h": fieldClient, "a": fieldClient, "v": fieldHost, "V": fieldHost, "r": fieldRequest, "m": fieldMethod, "U": fieldPath, "q": fieldQuery,
 	"s": fieldStatus, "b": fieldBytes, "B": fieldBytes, "O": fieldBytes, "t": fieldTime,
+	"{referer}i": fieldReferrer, "{user-agent}i": fieldAgent, "{host}i": fieldHost,
+	"{x-forwarded-for}i": fieldForwarded, "{forwarded}i": fieldForwarded, "{x-real-ip}i": fieldForwarded,
 }
 
 // apacheField returns the part of a conversion.
 func apacheField(text string, m []int) part {
 	argument, letter := group(text, m, 3), group(text, m, 4)
 	switch {
-	case letter == "i":
-		switch strings.ToLower(argument) {
-		case "referer":
-			return part{field: fieldReferrer}
-		case "user-agent":
-			return part{field: fieldAgent}
-		case "host":
-			return part{field: fieldHost}
-		case "x-forwarded-for", "forwarded", "x-real-ip":
-			return part{field: fieldForwarded}
-		}
-		return part{}
 	case letter == "t" && argument == "":
 		return part{field: fieldTime, time: bracketed}
 	case letter == "t":
 		return part{field: fieldTime, time: apacheTime(argument)}
 	case argument != "" && letter != "a":
-		return part{}
+		letter = "{" + strings.ToLower(argument) + "}" + letter
 	}
 	return part{field: apacheFields[letter]}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"os"
 	"time"
@@ -31,7 +30,7 @@ func IsRecord(path string) bool {
 // record reads the requests that heed sent to sites. Those that it answered itself never
 // reached a site: they are counted apart.
 type record struct {
-	entries func() (*store.Entry, error, bool)
+	entries func() (*store.Entry, error)
 	clients map[int64]*store.Client
 	sites   map[int64]rules.Origin
 }
@@ -51,18 +50,21 @@ func (s *source) openRecord() error {
 		reader.Clients(all, func(c *store.Client) { r.clients[c.ID] = c }),
 		reader.Sites(all, func(id int64, o rules.Origin, _ bool) { r.sites[id] = o }),
 	)
+	var stop func()
+	if err == nil {
+		r.entries, stop, err = reader.Pull(all)
+	}
 	if err != nil {
 		reader.Close()
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	entries, stop := iter.Pull2(reader.All(all))
-	r.entries, s.records, s.closing = entries, r, func() { stop(); reader.Close() }
+	s.records, s.closing = r, func() { stop(); reader.Close() }
 	return nil
 }
 
 func (r *record) next(q *Request) (reason string, err error) {
-	e, err, more := r.entries()
-	if err != nil || !more {
+	e, err := r.entries()
+	if e == nil {
 		return "", cmp.Or(err, io.EOF)
 	}
 	q.Line = e.Seq

@@ -110,7 +110,7 @@ func (s *source) stream() stream {
 	if s.window == 0 {
 		return s
 	}
-	return &windowed{from: s, size: s.window, heap: queue[*Request]{compare: (*Request).compare}}
+	return &windowed{from: s, size: s.window}
 }
 
 // errStopped is the error of a pipe that Reader.Stop ended. What was read before counts.

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -35,12 +36,9 @@ func (p *w3c) directive(line string) {
 	case "fields":
 		p.fields, p.form = p.fields[:0], undoPlus
 		names := strings.Fields(strings.ToLower(value))
-		viewer := false // CloudFront's cs(Host) is the name of the distribution
-		for _, n := range names {
-			viewer = viewer || n == "x-host-header"
-			if strings.HasPrefix(n, "x-edge-") {
-				p.form = undoPercent
-			}
+		viewer := slices.Contains(names, "x-host-header") // CloudFront's cs(Host) is the name of the distribution
+		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "x-edge-") }) {
+			p.form = undoPercent
 		}
 		for _, n := range names {
 			f := w3cNames[n]

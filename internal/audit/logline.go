@@ -9,8 +9,20 @@ import (
 	"heed/rules"
 )
 
-// maxLogged bounds each text of a log line that a client or a site chose, in octets.
-const maxLogged = 4096
+// MaxText bounds each text that a client or a site chose in a line of the log or a row of the
+// record, but for the target of a request, in octets.
+const MaxText = 4096
+
+// CutMark is the end of a text that was cut.
+const CutMark = "..."
+
+// Bounded returns at most MaxText octets of a text.
+func Bounded(s string) string {
+	if len(s) > MaxText {
+		return s[:MaxText] + CutMark
+	}
+	return s
+}
 
 // configDigits is the number of digits logged of a configuration's hash.
 const configDigits = 12
@@ -24,15 +36,15 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 		slog.String("client", e.Client),
 		slog.String("agent", name),
 		slog.String("agent_from", from),
-		slog.String("user_agent", bounded(e.UserAgent)),
-		slog.String("method", bounded(e.Method)),
-		slog.String("url", bounded(e.URL())),
+		slog.String("user_agent", Bounded(e.UserAgent)),
+		slog.String("method", Bounded(e.Method)),
+		slog.String("url", Bounded(e.URL())),
 		slog.String("judged", e.Judged.String()),
 		slog.String("verdict", d.Verdict.String()),
 		slog.String("reason", string(d.Reason)),
 	)
 	if e.Part != "" {
-		a = append(a, slog.String("part", e.Part), slog.String("page", bounded(e.Page)))
+		a = append(a, slog.String("part", e.Part), slog.String("page", Bounded(e.Page)))
 	}
 	if e.Judged == ByHost {
 		a = append(a, slog.Int("unseen_rules", e.Unseen))
@@ -60,7 +72,7 @@ func appendText(a []slog.Attr, key, value string) []slog.Attr {
 	if value == "" {
 		return a
 	}
-	return append(a, slog.String(key, bounded(value)))
+	return append(a, slog.String(key, Bounded(value)))
 }
 
 // appendPolicy appends the age of the rules.
@@ -129,7 +141,7 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 	if d := o.Late; d != nil {
 		a = append(a, slog.String("late_verdict", d.Verdict.String()), slog.String("late_reason", string(d.Reason)))
 		if d.Line != 0 {
-			a = append(a, slog.String("late_rule", bounded(d.Rule)), slog.Int("late_line", d.Line))
+			a = append(a, slog.String("late_rule", Bounded(d.Rule)), slog.Int("late_line", d.Line))
 		}
 	}
 	a = appendText(a, "page_signals", o.Said)
@@ -158,19 +170,12 @@ func agentOf(e *Entry) (name, from string) {
 	}
 	switch {
 	case e.Decision.Token != "":
-		return bounded(e.Decision.Token), from
+		return Bounded(e.Decision.Token), from
 	case len(e.Agent.Tokens) > 0:
-		return bounded(e.Agent.Name()), from
+		return Bounded(e.Agent.Name()), from
 	default:
 		return "*", from
 	}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func bounded(s string) string {
-	if len(s) > maxLogged {
-		return s[:maxLogged] + "..."
-	}
-	return s
-}

@@ -1,9 +1,9 @@
 package audit
 
 // Merge calls each with the values of several sources, the first one by before
-// among those that come next, and the index of its source. A source returns the
-// zero value after its last one. Merge returns the first error.
-func Merge[T comparable](sources []func() (T, error), before func(a, b T) bool, each func(source int, v T) error) (err error) {
+// among those that come next. A source returns the zero value after its last one. Merge
+// returns the first error.
+func Merge[T comparable](sources []func() (T, error), before func(a, b T) bool, each func(T) error) (err error) {
 	var none T
 	heads := make([]T, len(sources))
 	for i, next := range sources {
@@ -21,7 +21,7 @@ func Merge[T comparable](sources []func() (T, error), before func(a, b T) bool, 
 		if first < 0 {
 			return nil
 		}
-		if err := each(first, heads[first]); err != nil {
+		if err := each(heads[first]); err != nil {
 			return err
 		}
 		if heads[first], err = sources[first](); err != nil {

@@ -116,7 +116,7 @@ func (f *recordFiles) openWhole(a *console.App) ([]*store.Record, error) {
 // and at an interrupt.
 func judgeEach[R any](a *console.App, files *recordFiles, doing string,
 	judge func(context.Context, *store.Record, func(done, all int64)) (R, error),
-	print func(file string, result R) (well bool, err error),
+	print func(R) (well bool, err error),
 ) error {
 	records, err := files.openWhole(a)
 	if err != nil {
@@ -132,7 +132,7 @@ func judgeEach[R any](a *console.App, files *recordFiles, doing string,
 		if err != nil {
 			return fmt.Errorf("%s cannot be judged again: %w", console.Quoted(r.Path), err)
 		}
-		well, err := print(r.Path, result)
+		well, err := print(result)
 		if err != nil {
 			return err
 		}

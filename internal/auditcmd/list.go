@@ -12,9 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/audit/replay"
-	"heed/internal/audit/store"
 	"heed/internal/console"
 	"heed/internal/why"
 )
@@ -48,9 +46,9 @@ func (c *AuditListCmd) Run(a *console.App) error {
 		return err
 	}
 	out := bufio.NewWriter(a.Stdout)
-	l := &listPrinter{out: out, encoder: console.NewJSON(out), paint: console.Colours(a.Environ, a.Stdout), json: c.JSON, records: records, gaps: gaps}
-	err = replay.List(ctx, records, f, func(i int, d *replay.Decision) error {
-		return errors.Join(l.printGaps(d.Time), l.decision(i, d))
+	l := &listPrinter{out: out, encoder: console.NewJSON(out), paint: console.Colours(a.Environ, a.Stdout), json: c.JSON, gaps: gaps}
+	err = replay.List(ctx, records, f, func(d *replay.Decision) error {
+		return errors.Join(l.printGaps(d.Time), l.decision(d))
 	})
 	if err == nil {
 		err = l.printGaps(time.Time{})
@@ -64,32 +62,25 @@ type listPrinter struct {
 	encoder *json.Encoder
 	paint   console.Painter
 	json    bool
-	records []*store.Record
 	gaps    []replay.Gap // that are not printed yet
 }
 
-func (l *listPrinter) decision(record int, d *replay.Decision) error {
-	if !l.json {
-		return printLine(l.out, l.paint, d)
+func (l *listPrinter) decision(d *replay.Decision) error {
+	if l.json {
+		return l.encoder.Encode(d)
 	}
-	return l.encoder.Encode(struct {
-		File string `json:"file"`
-		*replay.Decision
-	}{l.records[record].Path, d})
+	return printLine(l.out, l.paint, d)
 }
 
 // printGaps prints the gaps that begin before a time; zero: all.
 func (l *listPrinter) printGaps(before time.Time) (err error) {
-	for len(l.gaps) > 0 && err == nil && (before.IsZero() || l.gaps[0].From.Before(before)) {
+	for len(l.gaps) > 0 && err == nil && (before.IsZero() || l.gaps[0].Gap.From.Before(before)) {
 		g := l.gaps[0]
 		l.gaps = l.gaps[1:]
 		if l.json {
-			err = l.encoder.Encode(struct {
-				File string    `json:"file"`
-				Gap  audit.Gap `json:"gap"`
-			}{l.records[g.Record].Path, g.Gap})
+			err = l.encoder.Encode(g)
 		} else {
-			_, err = fmt.Fprintln(l.out, l.paint(console.Yellow, console.Printable(g.String())))
+			_, err = fmt.Fprintln(l.out, l.paint(console.Yellow, console.Printable(g.Gap.String())))
 		}
 	}
 	return err

@@ -45,8 +45,8 @@ func (c *AuditReplayCmd) Run(a *console.App) error {
 	}
 	return judgeEach(a, &c.recordFiles, "judging %s again", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Result, error) {
 		return replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: otherwise, Purposes: purposes, Progress: progress})
-	}, func(file string, r *replay.Result) (same bool, err error) {
-		return r.Different == 0, c.print(a, file, r)
+	}, func(r *replay.Result) (same bool, err error) {
+		return r.Different == 0, c.print(a, r)
 	})
 }
 
@@ -92,15 +92,12 @@ func policiesIn(dir *os.Root) func(rules.Origin) ([]byte, bool, error) {
 	}
 }
 
-func (c *AuditReplayCmd) print(a *console.App, file string, r *replay.Result) error {
+func (c *AuditReplayCmd) print(a *console.App, r *replay.Result) error {
 	if c.JSON {
-		return console.NewJSON(a.Stdout).Encode(struct {
-			File string `json:"file"`
-			*replay.Result
-		}{file, r})
+		return console.NewJSON(a.Stdout).Encode(r)
 	}
 	p := &replayPrinter{paint: console.Colours(a.Environ, a.Stdout)}
-	p.result(file, r)
+	p.result(r)
 	if r.If != nil {
 		p.changes(r.If)
 	}
@@ -121,12 +118,12 @@ func (p *replayPrinter) line(format string, values ...any) {
 	fmt.Fprintf(&p.text, format+"\n", values...)
 }
 
-func (p *replayPrinter) result(file string, r *replay.Result) {
+func (p *replayPrinter) result(r *replay.Result) {
 	word := p.paint(console.Green, "same")
 	if r.Different > 0 {
 		word = p.paint(console.Red, "different")
 	}
-	p.line("%s  %s: %s, judged again by engine %d", word, console.Quoted(file), console.Plural(uint64(r.Entries), "decision"), r.Engine)
+	p.line("%s  %s: %s, judged again by engine %d", word, console.Quoted(r.File), console.Plural(uint64(r.Entries), "decision"), r.Engine)
 	p.count(r.Same, "came out the same: verdict, reason, group, rule and line")
 	p.count(r.Different, "came out otherwise")
 	p.count(r.OtherEngine, "came out otherwise, decided by an engine of another number: the rules of heed have changed since")
@@ -195,24 +192,21 @@ func (c *AuditRecheckCmd) Run(a *console.App) error {
 	return judgeEach(a, &c.recordFiles, "rechecking %s", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Rechecked, error) {
 		check := replay.Recheck{ParseRules: config.RecordedRules, Host: strings.ToLower(c.Host), Policy: policy, Width: console.FetchWidth, Progress: progress}
 		return check.Run(ctx, r)
-	}, func(file string, r *replay.Rechecked) (allowed bool, err error) {
-		return r.Refused == 0, c.print(a, file, r)
+	}, func(r *replay.Rechecked) (allowed bool, err error) {
+		return r.Refused == 0, c.print(a, r)
 	})
 }
 
-func (c *AuditRecheckCmd) print(a *console.App, file string, r *replay.Rechecked) error {
+func (c *AuditRecheckCmd) print(a *console.App, r *replay.Rechecked) error {
 	if c.JSON {
-		return console.NewJSON(a.Stdout).Encode(struct {
-			File string `json:"file"`
-			*replay.Rechecked
-		}{file, r})
+		return console.NewJSON(a.Stdout).Encode(r)
 	}
 	p := &replayPrinter{paint: console.Colours(a.Environ, a.Stdout)}
 	word := p.paint(console.Green, "allowed")
 	if r.Refused > 0 {
 		word = p.paint(console.Red, "refused")
 	}
-	p.line("%s  %s: %s to %s were allowed", word, console.Quoted(file), console.Plural(uint64(r.Allowed), "request"), console.Plural(uint64(r.Sites), "site"))
+	p.line("%s  %s: %s to %s were allowed", word, console.Quoted(r.File), console.Plural(uint64(r.Allowed), "request"), console.Plural(uint64(r.Sites), "site"))
 	p.line("  %9d  would be refused now", r.Refused)
 	p.count(r.Unknown, "to sites that cannot be asked now")
 	p.count(r.Redacted, "not replayable: redacted")

@@ -53,13 +53,13 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	err = replay.List(t.Context(), records, store.Filter{}, func(_ int, d *replay.Decision) error {
+	err = replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		x, err := replay.ExplainID(t.Context(), records[0], config.RecordedRules, d.ID)
 		if err != nil {
 			return err
 		}
 		var out strings.Builder
-		if err := printWhy(&out, unpainted, path, x); err != nil {
+		if err := printWhy(&out, unpainted, x); err != nil {
 			return err
 		}
 		text, err := json.Marshal(d)
@@ -106,7 +106,7 @@ func TestWhy_ARedirectedConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = replay.List(t.Context(), records, store.Filter{}, func(_ int, d *replay.Decision) error {
+	err = replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		find, err := (&WhyCmd{What: d.URL}).finder(time.Now())
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func TestWhy_ARedirectedConnection(t *testing.T) {
 			return err
 		}
 		var out strings.Builder
-		if err := printWhy(&out, unpainted, path, x); err != nil {
+		if err := printWhy(&out, unpainted, x); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(out.String(), "allow TCP "+d.URL+"\n") || strings.Contains(out.String(), "CONNECT") {

@@ -39,7 +39,7 @@ func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 func TestList_WithheldPagesAndAnswersOfSites(t *testing.T) {
 	t.Parallel()
 	lines := map[string]string{}
-	err := replay.List(t.Context(), []*store.Record{layout2(t)}, store.Filter{}, func(_ int, d *replay.Decision) error {
+	err := replay.List(t.Context(), []*store.Record{layout2(t)}, store.Filter{}, func(d *replay.Decision) error {
 		var out strings.Builder
 		err := printLine(&out, unpainted, d)
 		lines[d.URL+" "+d.ClientName] = out.String()
@@ -70,13 +70,14 @@ func TestWhy_StatementsPurposeAndAnswerOfTheSite(t *testing.T) {
 	t.Parallel()
 	record := layout2(t)
 	printed := map[string]string{}
-	err := replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(_ int, d *replay.Decision) error {
+	err := replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
 		x, err := replay.ExplainID(t.Context(), record, config.RecordedRules, d.ID)
 		if err != nil {
 			return err
 		}
 		var out strings.Builder
-		err = printWhy(&out, unpainted, "audit.db", x)
+		x.File = "audit.db"
+		err = printWhy(&out, unpainted, x)
 		printed[d.URL+" "+d.ClientName] = flat(out.String())
 		return err
 	})
@@ -117,7 +118,8 @@ func TestReplay_ForAPurposeIsPrintedBySite(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &replayPrinter{paint: unpainted}
-	p.result("audit.db", r)
+	r.File = "audit.db"
+	p.result(r)
 	p.uses(r.Uses)
 	text := flat(p.text.String())
 	for _, want := range []string{

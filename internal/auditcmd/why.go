@@ -48,10 +48,10 @@ func (c *WhyCmd) Run(a *console.App) error {
 	if err := c.completeID(ctx, a, records); err != nil {
 		return err
 	}
-	file, found, err := c.search(ctx, a, records, find)
+	found, err := c.search(ctx, a, records, find)
 	for wait := time.Duration(0); err == nil && found == nil && wait < completionTime && c.recent(a.Now()); wait += searchInterval {
 		time.Sleep(searchInterval)
-		file, found, err = c.search(ctx, a, records, find)
+		found, err = c.search(ctx, a, records, find)
 	}
 	if err != nil {
 		return err
@@ -64,12 +64,9 @@ func (c *WhyCmd) Run(a *console.App) error {
 		fmt.Fprintln(a.Stderr, "heed: the record keeps values of this URL as keyed hashes; this is the last decision on a URL that differs from it in such values at most")
 	}
 	if c.JSON {
-		return console.NewJSON(a.Stdout).Encode(struct {
-			File string `json:"file"`
-			*replay.Explained
-		}{file, found})
+		return console.NewJSON(a.Stdout).Encode(found)
 	}
-	return printWhy(a.Stdout, console.Colours(a.Environ, a.Stdout), file, found)
+	return printWhy(a.Stdout, console.Colours(a.Environ, a.Stdout), found)
 }
 
 // A decision is in the record at most completionTime after it was made. Until then
@@ -88,9 +85,8 @@ func (c *WhyCmd) recent(now time.Time) bool {
 	return ok && -completionTime < age && age < 2*completionTime
 }
 
-// search searches all records and returns the latest decision found, with the path
-// of its record; found is nil when there is none.
-func (c *WhyCmd) search(ctx context.Context, a *console.App, records []*store.Record, find finder) (file string, found *replay.Explained, err error) {
+// search searches all records and returns the latest decision found; nil when there is none.
+func (c *WhyCmd) search(ctx context.Context, a *console.App, records []*store.Record, find finder) (found *replay.Explained, err error) {
 	for _, r := range records {
 		_, end := a.Bar("searching " + console.Quoted(r.Path))
 		d, err := find(ctx, r)
@@ -99,13 +95,13 @@ func (c *WhyCmd) search(ctx context.Context, a *console.App, records []*store.Re
 			continue
 		}
 		if err != nil {
-			return "", nil, fmt.Errorf("%s: %w", console.Quoted(r.Path), err)
+			return nil, fmt.Errorf("%s: %w", console.Quoted(r.Path), err)
 		}
 		if found == nil || found.Time.Before(d.Time) {
-			found, file = d, r.Path
+			found = d
 		}
 	}
-	return file, found, nil
+	return found, nil
 }
 
 // finder searches one record for a decision. Without one the error is
@@ -151,9 +147,9 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 }
 
 // printWhy explains a decision, one paragraph per step.
-func printWhy(w io.Writer, paint console.Painter, file string, t *replay.Explained) error {
+func printWhy(w io.Writer, paint console.Painter, t *replay.Explained) error {
 	_, err := fmt.Fprintf(w, "%s %s %s\n%s\n", paint(why.Colour(t.Verdict.Verdict), console.Quoted(t.Verdict.Verdict)), console.Quoted(t.Method),
-		console.Quoted(cmp.Or(t.URL, "(unknown host)")), why.Text(why.Recorded(file, t, paint), paint))
+		console.Quoted(cmp.Or(t.URL, "(unknown host)")), why.Text(why.Recorded(t, paint), paint))
 	return err
 }
 
@@ -203,7 +199,7 @@ func (c *WhyCmd) completeID(ctx context.Context, a *console.App, records []*stor
 	}
 	var found []*replay.Decision
 	known := map[string]bool{}
-	err := replay.List(ctx, records, store.Filter{IDs: ids}, func(_ int, d *replay.Decision) error {
+	err := replay.List(ctx, records, store.Filter{IDs: ids}, func(d *replay.Decision) error {
 		if !known[d.ID] { // the record of a run may be among them
 			known[d.ID] = true
 			if len(found) < maxIDs {
@@ -245,7 +241,7 @@ func explainRedacted(ctx context.Context, r *store.Record, o rules.Origin, targe
 	}
 	var last *replay.Decision
 	f.Host = o.Host
-	err := replay.List(ctx, []*store.Record{r}, f, func(_ int, d *replay.Decision) error {
+	err := replay.List(ctx, []*store.Record{r}, f, func(d *replay.Decision) error {
 		if !d.Redacted || last != nil && d.Time.Before(last.Time) {
 			return nil
 		}

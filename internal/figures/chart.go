@@ -56,6 +56,24 @@ func NewChart(from time.Time, each time.Duration, form string, periods [][]Part)
 	return c
 }
 
+// lengths are those of the periods that people count in.
+var lengths = [...]time.Duration{
+	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour,
+	24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour, 364 * 24 * time.Hour,
+}
+
+// Period returns the length of the shortest periods that people count in, not shorter than
+// least, of which most cover a time: all in microseconds. Clocks may be set to any time: when
+// there is none, it is the longer of least and the part of the time.
+func Period(span, least, most int64) int64 {
+	for _, d := range lengths {
+		if length := d.Microseconds(); length >= least && span/length < most {
+			return length
+		}
+	}
+	return max(least, span/most)
+}
+
 // key returns the styles of the parts that occur; those of one style are together.
 func key(periods [][]Part) (list []Piece) {
 	var total []Part

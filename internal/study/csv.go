@@ -31,10 +31,11 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	}{Made: r.Made.UTC().Format("2006-01-02T15:04:05Z"), Heed: r.Heed, Partial: r.Partial, Requests: r.Requests, Sites: append([]string{}, r.Sites...), Methods: r.Methods()}
 	for _, t := range r.Tables {
 		x := table{t.Number, t.Name, t.Title, append([]string{}, t.Notes...), []map[string]any{}}
+		columns := t.Written()
 		for _, row := range t.Rows {
 			cells := map[string]any{}
-			for i, c := range t.Columns {
-				cells[c.Name] = row[i]
+			for i, v := range t.written(row) {
+				cells[columns[i].Name] = v
 			}
 			x.Rows = append(x.Rows, cells)
 		}
@@ -94,12 +95,12 @@ func (d *Directory) text(name, text string) error {
 
 func writeTable(out io.Writer, t *Table) error {
 	var names []string
-	for _, c := range t.Columns {
+	for _, c := range t.Written() {
 		names = append(names, c.Name)
 	}
 	w := table.NewWriter(out, names...)
 	for _, row := range t.Rows {
-		_ = w.Row(row...) // Flush has its error
+		_ = w.Row(t.written(row)...) // Flush has its error
 	}
 	return w.Flush()
 }
@@ -111,14 +112,14 @@ func codebook(out io.Writer) error {
 		_ = w.Row("requests", c.Name, strings.ToLower(c.Type), c.About)
 	}
 	for _, d := range Definitions() {
-		for _, c := range d.Columns {
+		for _, c := range d.Written() {
 			_ = w.Row(d.Name, c.Name, units[c.Kind], c.About)
 		}
 	}
 	return w.Flush()
 }
 
-var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits", Bound: "share, 0 to 1"}
+var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits", Interval: "share, 0 to 1"}
 
 // loadScript reads requests.csv into a table with types, for sqlite3.
 func loadScript() string {

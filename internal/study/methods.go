@@ -37,7 +37,7 @@ func MethodsText() string {
 		if d.Source != "" {
 			b.WriteString(table.Wrap("Source: "+d.Source+".", "   ") + "\n")
 		}
-		for _, c := range d.Columns {
+		for _, c := range d.Written() {
 			b.WriteString(table.Wrap(c.Name+": "+c.About, "     ") + "\n")
 		}
 	}

@@ -59,18 +59,9 @@ func (c *chart) widen() {
 	}
 }
 
-// widths are the periods that people count in, in minutes.
-var widths = []int64{1, 5, 15, 60, 180, 360, 1440, 7 * 1440, 28 * 1440, 364 * 1440}
-
 // draw returns the chart from first to last in at most 100 periods; nil for a single one.
 func (c *chart) draw(first, last int64) *figures.Chart {
-	width := time.Duration(c.width) * time.Microsecond
-	for _, w := range widths {
-		if d := time.Duration(w) * time.Minute; d >= width && (last-first)/d.Microseconds() < 100 {
-			width = d
-			break
-		}
-	}
+	width := time.Duration(figures.Period(last-first, c.width, 100)) * time.Microsecond
 	from := time.UnixMicro(first).UTC().Truncate(width)
 	periods := make([][]figures.Part, min(2000, (last-from.UnixMicro())/width.Microseconds()+1))
 	if len(periods) < 2 {
@@ -122,7 +113,6 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 		t := &Table{Definition: d}
 		if s.total.requests > 0 || d.Name == "coverage" {
 			d.build(s, t)
-			t.addIntervals()
 		}
 		r.Tables = append(r.Tables, t)
 	}

@@ -36,7 +36,10 @@ func LoadPolicies(ctx context.Context, path, site string) (*Policies, error) {
 	case accesslog.IsRecord(path):
 		err = p.loadRecord(ctx, path)
 	case accesslog.IsWARC(path):
-		err = p.loadWARC(path)
+		var damaged bool
+		if damaged, err = p.loadWARC(path); damaged { // the versions after that are not known
+			err = fmt.Errorf("%s ends early or is damaged\nRepair it, or name the versions of robots.txt as dated files", path)
+		}
 	default:
 		err = p.loadFile(path, site)
 	}
@@ -118,17 +121,8 @@ func (p *Policies) loadDated(path, site string) error {
 }
 
 // loadWARC reads the robots.txt answers of a WARC file. One that cannot be decoded is
-// unreachable from its time on; a file that ends early is an error, as the versions after
-// that are not known.
-func (p *Policies) loadWARC(path string) error {
-	damaged, err := p.readWARC(path)
-	if err == nil && damaged {
-		err = fmt.Errorf("%s ends early or is damaged\nRepair it, or name the versions of robots.txt as dated files", path)
-	}
-	return err
-}
-
-func (p *Policies) readWARC(path string) (damaged bool, err error) {
+// unreachable from its time on. damaged is set when the file ends early.
+func (p *Policies) loadWARC(path string) (damaged bool, err error) {
 	return accesslog.ReadRobots(path, func(r *accesslog.Robots) error {
 		v := &Version{Site: r.Site, From: r.Time, Source: "WARC", Status: r.Status, rank: rankWARC}
 		switch {
@@ -204,7 +198,7 @@ func (p *Policies) AddLogs(ctx context.Context, logs []string) error {
 		case accesslog.IsRecord(path):
 			err = p.loadRecord(ctx, path)
 		case accesslog.IsWARC(path):
-			_, err = p.readWARC(path)
+			_, err = p.loadWARC(path)
 		}
 		if err != nil {
 			return err

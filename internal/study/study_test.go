@@ -70,7 +70,11 @@ func values(t *testing.T, r *study.Result, name, columns string) string {
 			if i > 0 {
 				out.WriteString(" | ")
 			}
-			switch v := row[at].(type) {
+			cell := row[at]
+			if ratio, is := cell.(interface{ Cells() []any }); is {
+				cell = ratio.Cells()[0]
+			}
+			switch v := cell.(type) {
 			case nil:
 				out.WriteString("-")
 			case float64:

@@ -18,20 +18,16 @@ type Column table.Column
 
 // The kinds of columns.
 const (
-	Text    = table.Text
-	Count   = table.Count
-	Share   = table.Share
-	Seconds = table.Seconds
-	Bytes   = table.Bytes
-	Moment  = table.Moment
-	Number  = table.Number
-	Digest  = table.Digest
-	Bound   = table.Bound
+	Text     = table.Text
+	Count    = table.Count
+	Share    = table.Share
+	Seconds  = table.Seconds
+	Bytes    = table.Bytes
+	Moment   = table.Moment
+	Number   = table.Number
+	Digest   = table.Digest
+	Interval = table.Interval
 )
-
-// Ratio is a share that is made of two counts, by the names of their columns. The bounds of
-// its interval are the two columns after it.
-type Ratio struct{ Share, Part, Of string }
 
 // Table is one of the tables of a study.
 type Table struct {
@@ -49,7 +45,6 @@ type Definition struct {
 	Formula string // empty: the columns explain it
 	Source  string // where the definition is from
 	Columns []Column
-	Ratios  []Ratio
 	// Query makes the rows from the table requests; empty where SQL cannot.
 	Query string
 	// Bars are the columns whose counts a chart shows as one bar per row, with the style of
@@ -75,7 +70,6 @@ func Definitions() []*Definition {
 		delaysTable(), sessionsTable(), shiftsTable(), impostorsTable(), undeclaredTable(), levelsTable(), partsTable(), repeatsTable(), refusedTable()}
 	for i, d := range list {
 		d.Number, d.Query = i+1, queries[d.Name]
-		d.addIntervals()
 	}
 	return list
 }
@@ -116,13 +110,8 @@ func (t *Table) rows(list []*robot, row func(r *robot) []any) {
 	}
 }
 
-// share returns part of all as a cell.
-func share(part, all int64) any {
-	if f := figures.Share(part, all); f != nil {
-		return *f
-	}
-	return nil
-}
+// share returns part of all as a cell; nil of none.
+func share(part, all int64) any { return table.Ratio{Part: part, Of: all}.Cells()[0] }
 
 // middle returns the value of a percentile in seconds of a list in milliseconds, which it
 // sorts; nil for an empty list. The 50th is the median.
@@ -189,64 +178,32 @@ func (t *Table) idle() bool {
 	return !slices.ContainsFunc(t.Rows, func(row []any) bool { n, _ := row[at].(int64); return n > 0 })
 }
 
-// addIntervals adds the bounds to the rows, which have only what build knows.
-func (t *Table) addIntervals() {
-	places := map[string]int{} // in the rows of build
-	for _, c := range t.Columns {
-		if c.Kind != Bound {
-			places[c.Name] = len(places)
-		}
-	}
-	for i, row := range t.Rows {
-		var cells []any
-		for _, c := range t.Columns {
-			if c.Kind == Bound {
-				continue
-			}
-			cells = append(cells, row[places[c.Name]])
-			if r := t.ratio(c.Name); r != nil {
-				cells = append(cells, interval(row[places[c.Name]], row[places[r.Part]], row[places[r.Of]])...)
-			}
-		}
-		t.Rows[i] = cells
-	}
-}
-
-// ratio returns the counts that a share is made of; nil when it has no interval.
-func (d *Definition) ratio(share string) *Ratio {
-	at := slices.IndexFunc(d.Ratios, func(r Ratio) bool { return r.Share == share })
-	if at < 0 {
-		return nil
-	}
-	return &d.Ratios[at]
-}
-
-// addIntervals adds the two bounds of each ratio to the columns.
-func (d *Definition) addIntervals() {
-	var list []Column
+// Written returns the columns of the table in files: an interval has its bounds beside it.
+func (d *Definition) Written() (list []Column) {
 	for _, c := range d.Columns {
-		if list = append(list, c); d.ratio(c.Name) == nil {
+		if list = append(list, c); c.Kind == Interval {
+			list = append(list, c.bound("low", "Lower"), c.bound("high", "Upper"))
+		}
+	}
+	return list
+}
+
+func (c Column) bound(name, word string) Column {
+	about := word + " bound of the 95 % interval of " + c.Name + " (Wilson); empty where that is."
+	return Column{c.Name + "_" + name, c.Head + " " + name, Share, about}
+}
+
+// written returns the cells of a row by Written.
+func (d *Definition) written(row []any) (cells []any) {
+	for i, c := range d.Columns {
+		if c.Kind != Interval {
+			cells = append(cells, row[i])
 			continue
 		}
-		for _, end := range []struct{ name, word string }{{"low", "Lower"}, {"high", "Upper"}} {
-			list = append(list, Column{
-				c.Name + "_" + end.name, c.Head + " " + end.name, Bound,
-				end.word + " bound of the 95 % interval of " + c.Name + " (Wilson); empty where that is.",
-			})
-		}
+		ratio, _ := row[i].(table.Ratio) // nil: not known
+		cells = append(cells, ratio.Cells()...)
 	}
-	d.Columns = list
-}
-
-// interval returns the bounds of a share as cells; nil for a share that is not defined.
-func interval(share, part, of any) []any {
-	n, ok := part.(int64)
-	all, known := of.(int64)
-	if share == nil || !ok || !known || all == 0 {
-		return []any{nil, nil}
-	}
-	low, high := figures.Wilson(n, all)
-	return []any{low, high}
+	return cells
 }
 
 // intervalWords returns the interval of a share after it; nothing for a share of none.

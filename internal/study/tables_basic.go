@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/accesslog"
 	"heed/internal/figures"
+	"heed/internal/table"
 	"heed/rules"
 )
 
@@ -190,12 +191,11 @@ func (r *robot) within(h, end int64) (n, of int64) {
 func reasksTable() *Definition {
 	return &Definition{
 		Name: "reasks", Title: "How soon robots ask for robots.txt again",
-		About:  "Of the tokens that asked for robots.txt at all: how many asked again within h hours each time.",
-		Ratios: []Ratio{{"share", "tokens_within", "tokens"}, {"asks_share", "asks_within", "asks"}},
+		About: "Of the tokens that asked for robots.txt at all: how many asked again within h hours each time.",
 		Columns: []Column{
 			{"hours", "within hours", Count, "h."}, {"tokens", "agents", Count, "Tokens with an ask for which this can be known."},
-			{"tokens_within", "each time", Count, "Tokens of which every such ask, at every site, was followed by another within h hours."}, {"share", "share", Share, "tokens_within / tokens."},
-			{"asks", "asks", Count, "Asks for which this can be known."}, {"asks_within", "followed", Count, "Asks that were followed by another within h hours."}, {"asks_share", "share of asks", Share, "asks_within / asks."},
+			{"tokens_within", "each time", Count, "Tokens of which every such ask, at every site, was followed by another within h hours."}, {"share", "share", Interval, "tokens_within / tokens."},
+			{"asks", "asks", Count, "Asks for which this can be known."}, {"asks_within", "followed", Count, "Asks that were followed by another within h hours."}, {"asks_share", "share of asks", Interval, "asks_within / asks."},
 		},
 		Source: "Kim et al., IMC 2025, figure 10 (share of bots that ask again within N hours)",
 		Bars:   []Bar{{"tokens_within", "allowed"}}, Of: "tokens", Needs: "tokens",
@@ -217,7 +217,7 @@ func reasksTable() *Definition {
 					}
 				}
 				all := int64(len(tokens))
-				t.Rows = append(t.Rows, []any{h, all, kept, share(kept, all), asks, followed, share(followed, asks)})
+				t.Rows = append(t.Rows, []any{h, all, kept, table.RatioOf(kept, all), asks, followed, table.RatioOf(followed, asks)})
 			}
 			t.noteOrder(s)
 		},

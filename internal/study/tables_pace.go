@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heed/internal/figures"
+	"heed/internal/table"
 )
 
 func delaysTable() *Definition {
@@ -14,7 +15,6 @@ func delaysTable() *Definition {
 			"In a log of whole seconds, a gap whose true length may be on either side of the delay is undecidable.",
 		Formula: "kept = gaps of at least the delay; share = kept / limited; near = gaps of at least 0.9 of the delay; undecidable: gap - 1 s < delay < gap + 1 s; the median of an even number is the mean of the two in the middle; the 5th percentile is by the nearest rank",
 		Source:  "gaps, percentiles and the fastest minute as in heed audit report --conduct",
-		Ratios:  []Ratio{{"share", "kept", "limited"}, {"client_share", "client_kept", "client_limited"}},
 		Columns: columns(
 			Column{"asked_s", "delay asked", Seconds, "Longest delay asked for; empty: none."},
 			Column{"gaps", "gaps", Count, "Gaps of the agent."},
@@ -22,7 +22,7 @@ func delaysTable() *Definition {
 			Column{"p5_s", "5 %", Seconds, "5th percentile: 95 % are longer."},
 			Column{"limited", "under a delay", Count, "Gaps while a delay was asked for."},
 			Column{"kept", "kept", Count, "Of those, at least the delay."},
-			Column{"share", "share", Share, "kept / limited."},
+			Column{"share", "share", Interval, "kept / limited."},
 			Column{"near", "≥ 0.9", Count, "Of those under a delay, at least 0.9 of it."},
 			Column{"undecidable", "undecidable", Count, "Of those under a delay, within a second of it; 0 where the log has fractions of seconds."},
 			Column{"fastest_minute", "fastest minute", Count, "Most requests in any 60 seconds."},
@@ -31,7 +31,7 @@ func delaysTable() *Definition {
 			Column{"client_p5_s", "client 5 %", Seconds, "Their 5th percentile."},
 			Column{"client_limited", "client under a delay", Count, "Those while a delay was asked for."},
 			Column{"client_kept", "client kept", Count, "Of those, at least the delay."},
-			Column{"client_share", "client share", Share, "client_kept / client_limited."},
+			Column{"client_share", "client share", Interval, "client_kept / client_limited."},
 		),
 		Bars: []Bar{{"kept", "allowed"}}, Of: "limited",
 		build: func(s *Study, t *Table) {
@@ -47,8 +47,8 @@ func delaysTable() *Definition {
 				if s.subSecond {
 					unclear = 0
 				}
-				return []any{asked, int64(len(w.gaps)), middle(w.gaps, 50), middle(w.gaps, 5), w.limited, w.kept, share(w.kept, w.limited), w.near, unclear, r.fastest.Most,
-					int64(len(e.gaps)), middle(e.gaps, 50), middle(e.gaps, 5), e.limited, e.kept, share(e.kept, e.limited)}
+				return []any{asked, int64(len(w.gaps)), middle(w.gaps, 50), middle(w.gaps, 5), w.limited, w.kept, table.RatioOf(w.kept, w.limited), w.near, unclear, r.fastest.Most,
+					int64(len(e.gaps)), middle(e.gaps, 50), middle(e.gaps, 5), e.limited, e.kept, table.RatioOf(e.kept, e.limited)}
 			})
 			t.noteOrder(s)
 			t.noteRules(s)
@@ -61,7 +61,6 @@ func sessionsTable() *Definition {
 		Name: "sessions", Title: "Sessions",
 		About:  "Requests of one agent from one network, ended by more than 5 minutes without a request.",
 		Source: "Kim et al., IMC 2025 (5 minutes)",
-		Ratios: []Ratio{{"share", "robots_first", "sessions"}},
 		Columns: columns(
 			Column{"sessions", "sessions", Count, "Sessions."},
 			Column{"requests", "requests", Count, "Requests in them."},
@@ -69,7 +68,7 @@ func sessionsTable() *Definition {
 			Column{"median_s", "median length", Seconds, "Median time from the first request to the last."},
 			Column{"longest_s", "longest", Seconds, "Longest time."},
 			Column{"robots_first", "robots.txt first", Count, "Sessions that begin with robots.txt."},
-			Column{"share", "share", Share, "robots_first / sessions."},
+			Column{"share", "share", Interval, "robots_first / sessions."},
 		),
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
@@ -77,7 +76,7 @@ func sessionsTable() *Definition {
 					return []any{nil, r.requests, nil, nil, nil, nil, nil}
 				}
 				slices.Sort(r.lengths)
-				return []any{r.sessions, r.requests, figures.Median(r.lengths), middle(r.durations, 50), middle(r.durations, 100), r.robotsHead, share(r.robotsHead, r.sessions)}
+				return []any{r.sessions, r.requests, figures.Median(r.lengths), middle(r.durations, 50), middle(r.durations, 100), r.robotsHead, table.RatioOf(r.robotsHead, r.sessions)}
 			})
 			t.noteOrder(s)
 		},
@@ -91,7 +90,6 @@ func impostorsTable() *Definition {
 			"An address alone proves nothing: operators add networks.",
 		Formula: "dominant network: more than 0.9 of the agent's requests at the site",
 		Source:  "Kim et al., IMC 2025, tables 8 and 9 (autonomous systems); Liu et al., IMC 2025 (published ranges)",
-		Ratios:  []Ratio{{"not_allowed_share", "not_allowed", "judged"}},
 		Columns: columns(
 			Column{"by", "by", Text, "network or ranges."},
 			Column{"side", "side", Text, "dominant or rest; inside or outside."},
@@ -101,7 +99,7 @@ func impostorsTable() *Definition {
 			Column{"robots", "robots.txt", Count, "Requests for robots.txt."},
 			Column{"judged", "judged", Count, "As in the table of obedience."},
 			Column{"not_allowed", "not allowed", Count, "Of those, not allowed."},
-			Column{"not_allowed_share", "share not allowed", Share, "not_allowed / judged."},
+			Column{"not_allowed_share", "share not allowed", Interval, "not_allowed / judged."},
 			Column{"limited", "gaps under a delay", Count, "Gaps of one client while a delay was asked for; empty for ranges."},
 			Column{"kept", "kept", Count, "Of those, at least the delay; empty for ranges."},
 		),
@@ -145,7 +143,7 @@ func (t *Table) dominant(r *robot, actors []*actor) {
 }
 
 func (t *Table) side(r *robot, by, name string, x *side) {
-	row := []any{r.site.name, r.token, by, name, x.networks, x.requests, share(x.requests, r.requests), x.robots, x.judged, x.refused, share(x.refused, x.judged), x.limited, x.kept}
+	row := []any{r.site.name, r.token, by, name, x.networks, x.requests, share(x.requests, r.requests), x.robots, x.judged, x.refused, table.RatioOf(x.refused, x.judged), x.limited, x.kept}
 	if by == "ranges" {
 		row[4], row[11], row[12] = nil, nil, nil
 	}
@@ -205,17 +203,16 @@ func repeatsTable() *Definition {
 		Name: "repeats", Title: "Repeated fetches",
 		About:   "GET requests that were answered 200, for a target that the same agent had from the same network with 200 before. A conditional request would have been answered 304.",
 		Formula: "share = repeated / fetched",
-		Ratios:  []Ratio{{"share", "repeated", "fetched"}},
 		Columns: columns(
 			Column{"fetched", "fetched", Count, "GET requests answered 200."},
 			Column{"repeated", "repeated", Count, "Of those, for the same target again."},
-			Column{"share", "share", Share, "repeated / fetched."},
+			Column{"share", "share", Interval, "repeated / fetched."},
 			Column{"not_modified", "304", Count, "GET requests answered 304."},
 			Column{"repeated_bytes", "bytes", Bytes, "Octets of the repeated answers, which a cache of the client would have saved."},
 		),
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
-				return []any{r.fetched, r.repeated, share(r.repeated, r.fetched), r.notModified, r.repeatedBytes}
+				return []any{r.fetched, r.repeated, table.RatioOf(r.repeated, r.fetched), r.notModified, r.repeatedBytes}
 			})
 			if s.seenFull {
 				t.Notes = append(t.Notes, "more different pairs of client and target than are remembered: repeats are undercounted")
@@ -227,20 +224,19 @@ func repeatsTable() *Definition {
 func refusedTable() *Definition {
 	return &Definition{
 		Name: "refused", Title: "Refused by the server",
-		About:  "Requests that the server answered with a refusal, robots.txt included.",
-		Ratios: []Ratio{{"share", "refused", "requests"}},
+		About: "Requests that the server answered with a refusal, robots.txt included.",
 		Columns: columns(
 			Column{"requests", "requests", Count, "Requests."},
 			Column{"s401", "401", Count, "Unauthorized."}, Column{"s402", "402", Count, "Payment required."}, Column{"s403", "403", Count, "Forbidden."},
 			Column{"s429", "429", Count, "Too many requests."}, Column{"s503", "503", Count, "Service unavailable."},
-			Column{"refused", "refused", Count, "All of these."}, Column{"share", "share", Share, "refused / requests."},
+			Column{"refused", "refused", Count, "All of these."}, Column{"share", "share", Interval, "refused / requests."},
 		),
 		Bars: []Bar{{"refused", "operator"}}, Of: "requests", Needs: "refused",
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
 				f := r.refusals
 				sum := f[401] + f[402] + f[403] + f[429] + f[503]
-				return []any{r.requests, f[401], f[402], f[403], f[429], f[503], sum, share(sum, r.requests)}
+				return []any{r.requests, f[401], f[402], f[403], f[429], f[503], sum, table.RatioOf(sum, r.requests)}
 			})
 		},
 	}

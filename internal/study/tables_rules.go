@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"heed/internal/table"
 	"heed/rules"
 )
 
@@ -19,7 +20,6 @@ func obedienceTable() *Definition {
 			"A request that the file does not allow, but that one in force within the last 24 hours does, is within cache life: RFC 9309 §2.4 allows a copy of that age.",
 		Formula: "share = not_allowed / judged; judged = allowed + not_allowed + within_cache_life",
 		Source:  "the judged requests and their share as in heed audit report --conduct; cache life RFC 9309 §2.4",
-		Ratios:  []Ratio{{"share", "not_allowed", "judged"}},
 		Columns: columns(
 			Column{"requests", "requests", Count, "Requests."},
 			Column{"robots", "robots.txt", Count, "Requests for robots.txt itself."},
@@ -27,7 +27,7 @@ func obedienceTable() *Definition {
 			Column{"not_allowed", "not allowed", Count, "Not allowed by it."},
 			Column{"within_cache_life", "within cache life", Count, "Not allowed by it, and allowed by one that was in force within the last 24 h."},
 			Column{"judged", "judged", Count, "The three before."},
-			Column{"share", "share not allowed", Share, "not_allowed / judged; empty when nothing was judged."},
+			Column{"share", "share not allowed", Interval, "not_allowed / judged; empty when nothing was judged."},
 			Column{"no_file", "no robots.txt", Count, "While the site answered 4xx for robots.txt, which allows everything."},
 			Column{"unreachable", "unreachable", Count, "While robots.txt could not be read (5xx, 429)."},
 			Column{"unknown", "rules unknown", Count, "No robots.txt is known for this time."},
@@ -39,7 +39,7 @@ func obedienceTable() *Definition {
 		t.perRobot(s, func(r *robot) []any {
 			c := &r.classes
 			judged := c[classAllowed] + c[classRefused] + c[classGrace]
-			return []any{r.requests, c[classRobots], c[classAllowed], c[classRefused], c[classGrace], judged, share(c[classRefused], judged),
+			return []any{r.requests, c[classRobots], c[classAllowed], c[classRefused], c[classGrace], judged, table.RatioOf(c[classRefused], judged),
 				c[classUnavailable], c[classUnreachable], c[classUnknown], c[classNoPath]}
 		})
 		t.noteRules(s)
@@ -53,22 +53,21 @@ func kimTable() *Definition {
 		About:   "Delay, endpoint and disallow. A robot that stays away has no value, and one that asks for robots.txt often has a high one: compare with the table before.",
 		Formula: "delay = gaps of at least 30 s / gaps between requests of one address and User-Agent; endpoint = requests below --endpoint or for robots.txt / requests; disallow = requests for robots.txt / requests",
 		Source:  kimSource,
-		Ratios:  []Ratio{{"delay", "gaps_30s", "gaps"}, {"endpoint", "endpoint_requests", "requests"}, {"disallow", "robots", "requests"}},
 		Columns: columns(
 			Column{"gaps", "gaps", Count, "Gaps between successive requests of one address and User-Agent."},
 			Column{"gaps_30s", "≥ 30 s", Count, "Those of at least 30 s."},
-			Column{"delay", "delay", Share, "gaps_30s / gaps."},
+			Column{"delay", "delay", Interval, "gaps_30s / gaps."},
 			Column{"requests", "requests", Count, "Requests."},
 			Column{"endpoint_requests", "below endpoint", Count, "Below --endpoint, and for robots.txt; empty without --endpoint."},
-			Column{"endpoint", "endpoint", Share, "endpoint_requests / requests."},
+			Column{"endpoint", "endpoint", Interval, "endpoint_requests / requests."},
 			Column{"robots", "robots.txt", Count, "Requests for robots.txt."},
-			Column{"disallow", "disallow", Share, "robots / requests."},
+			Column{"disallow", "disallow", Interval, "robots / requests."},
 		),
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
-				row := []any{r.kimGaps, r.kimKept, share(r.kimKept, r.kimGaps), r.requests, nil, nil, r.asks(), share(r.asks(), r.requests)}
+				row := []any{r.kimGaps, r.kimKept, table.RatioOf(r.kimKept, r.kimGaps), r.requests, nil, nil, r.asks(), table.RatioOf(r.asks(), r.requests)}
 				if s.Endpoint != "" {
-					row[4], row[5] = r.kimEndpoint, share(r.kimEndpoint, r.requests)
+					row[4], row[5] = r.kimEndpoint, table.RatioOf(r.kimEndpoint, r.requests)
 				}
 				if !r.site.orderly() {
 					row[0], row[1], row[2] = nil, nil, nil
@@ -90,13 +89,12 @@ func shiftsTable() *Definition {
 			"The first 24 hours under a version that replaces another are left out, since copies of the other may be used.",
 		Formula: "p = (x1 + x2) / (n1 + n2); z = (x2/n2 - x1/n1) / sqrt(p (1 - p) (1/n1 + 1/n2)); p-value = erfc(|z| / sqrt 2), two-sided",
 		Source:  "two-proportion z-test; after Kim et al., IMC 2025, table 6",
-		Ratios:  []Ratio{{"share1", "x1", "n1"}, {"share2", "x2", "n2"}},
 		Whole:   true,
 		Columns: columns(
 			Column{"from_version", "from", Count, "Version before."}, Column{"to_version", "to", Count, "Version after."},
 			Column{"measure", "share of", Text, "not allowed: requests that the later version does not allow; robots.txt: requests for it; delay: gaps of at least its delay."},
-			Column{"x1", "before", Count, "Count under the version before."}, Column{"n1", "of before", Count, "Of how many."}, Column{"share1", "share before", Share, "x1 / n1."},
-			Column{"x2", "after", Count, "Count under the version after."}, Column{"n2", "of after", Count, "Of how many."}, Column{"share2", "share after", Share, "x2 / n2."},
+			Column{"x1", "before", Count, "Count under the version before."}, Column{"n1", "of before", Count, "Of how many."}, Column{"share1", "share before", Interval, "x1 / n1."},
+			Column{"x2", "after", Count, "Count under the version after."}, Column{"n2", "of after", Count, "Of how many."}, Column{"share2", "share after", Interval, "x2 / n2."},
 			Column{"z", "z", Number, "Test statistic; empty when either n is under 5."}, Column{"p", "p", Number, "Two-sided p-value."},
 			Column{"remark", "", Text, "too few: either n is under 5."},
 		),
@@ -137,7 +135,7 @@ func (t *Table) test(r *robot, k int, what string, x1, n1, x2, n2 int64) {
 	if n1+n2 == 0 {
 		return
 	}
-	row := []any{r.site.name, r.token, int64(k), int64(k + 1), what, x1, n1, share(x1, n1), x2, n2, share(x2, n2), nil, nil, ""}
+	row := []any{r.site.name, r.token, int64(k), int64(k + 1), what, x1, n1, table.RatioOf(x1, n1), x2, n2, table.RatioOf(x2, n2), nil, nil, ""}
 	if n1 < 5 || n2 < 5 {
 		row[13] = "too few"
 	} else {

@@ -82,7 +82,11 @@ func (t *Table) people(others int, sites bool) *table.Table {
 	x.BarAfter = min(1, len(show)-1)
 	most := t.most(rows)
 	for _, row := range rows {
-		x.Rows = append(x.Rows, t.selected(row, show))
+		cells := make([]any, len(show))
+		for n, i := range show {
+			cells[n] = row[i]
+		}
+		x.Rows = append(x.Rows, cells)
 		if t.Bars != nil {
 			x.Bars = append(x.Bars, t.bar(row, most))
 		}
@@ -91,18 +95,6 @@ func (t *Table) people(others int, sites bool) *table.Table {
 		x.Key = append(x.Key, figures.Piece{Class: b.Style, Name: t.head(b.Column)})
 	}
 	return x
-}
-
-// selected returns the cells of a row that are shown, shares with their intervals.
-func (t *Table) selected(row []any, show []int) []any {
-	cells := make([]any, len(show))
-	for n, i := range show {
-		cells[n] = row[i]
-		if c := t.Columns[i]; row[i] != nil && t.ratio(c.Name) != nil {
-			cells[n] = c.Kind.Cell(row[i]) + " (" + figures.Interval(row[i+1].(float64), row[i+2].(float64)) + ")"
-		}
-	}
-	return cells
 }
 
 // shown returns the rows of the built-in list and the first of the others, in their order, in
@@ -146,5 +138,5 @@ func (t *Table) blank(i int) bool {
 // seen reports whether people see a column of its own.
 func (t *Table) seen(i int, sites bool) bool {
 	c := t.Columns[i]
-	return c.Kind != Bound && (c.Name != "site" || sites) && !t.blank(i)
+	return (c.Name != "site" || sites) && !t.blank(i)
 }

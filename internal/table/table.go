@@ -25,11 +25,37 @@ const (
 	Moment               // string: RFC 3339, UTC
 	Number               // float64
 	Digest               // string: hexadecimal digits, of which people see the first
-	Bound                // float64 from 0 to 1: of an interval, which people see beside its share
+	Interval             // Ratio
 	Times                // int64: of what the row is about
 	Figure               // string: a number in words
 	Sentence             // string, of which people see all
 )
+
+// Ratio is a share of two counts, which has a 95 % interval (figures.Wilson).
+type Ratio struct{ Part, Of int64 }
+
+// RatioOf returns a Ratio as a cell; nil of none.
+func RatioOf(part, of int64) any {
+	if of == 0 {
+		return nil
+	}
+	return Ratio{part, of}
+}
+
+// String returns the share and its interval, for people.
+func (r Ratio) String() string {
+	low, high := figures.Wilson(r.Part, r.Of)
+	return figures.Percent(r.Part, r.Of) + " (" + figures.Interval(low, high) + ")"
+}
+
+// Cells returns the share and the bounds of its interval, for programs; they are nil of none.
+func (r Ratio) Cells() []any {
+	if r.Of == 0 {
+		return []any{nil, nil, nil}
+	}
+	low, high := figures.Wilson(r.Part, r.Of)
+	return []any{float64(r.Part) / float64(r.Of), low, high}
+}
 
 // left reports whether cells of the kind begin at the left of their column.
 func (k Kind) left() bool { return k == Text || k == Moment || k == Digest || k == Sentence }

@@ -19,10 +19,10 @@ import (
 
 // Recorded returns the steps of a recorded decision. file is the path of its record. A nil paint
 // is one without colours.
-func Recorded(file string, t *replay.Explained, paint console.Painter) []Step {
+func Recorded(t *replay.Explained, paint console.Painter) []Step {
 	x := &recorded{explain(recordedJudgement(t), t.Road, paint), t}
 	x.step("Decision", "%s of %s", t.ID, t.Time.Format("2006-01-02T15:04:05.000000Z"))
-	x.more("in %s", console.Quoted(file))
+	x.more("in %s", console.Quoted(t.File))
 	if t.Revises != "" {
 		x.more("it revises %s", t.Revises)
 	}

@@ -33,7 +33,7 @@ func (d *Dashboard) decision(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: stepsInWords(why.Recorded(d.Record, t, nil), t.Decision)}
+	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: stepsInWords(why.Recorded(t, nil), t.Decision)}
 	p.Agent, p.Judged = agentPieces(t)
 	if t.Robots != nil {
 		p.Robots = excerptOf(t.Robots, t.RobotsLine)

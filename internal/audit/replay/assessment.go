@@ -80,16 +80,10 @@ func (a *assessment) replayable() bool {
 	return ruleReasons[reason]
 }
 
-// The store cuts a text after maxRecorded octets and appends cutMark.
-const (
-	cutMark     = "..."
-	maxRecorded = 4096
-)
-
 // prepare sets the query that the entry answered. It returns an error when the
 // record does not contain all of it.
 func (a *assessment) prepare(l *library) error {
-	if len(a.client.UserAgent) > maxRecorded && strings.HasSuffix(a.client.UserAgent, cutMark) {
+	if len(a.client.UserAgent) > audit.MaxText && strings.HasSuffix(a.client.UserAgent, audit.CutMark) {
 		return errors.New("the User-Agent was too long to be recorded whole")
 	}
 	if a.settings.err != nil {
@@ -245,7 +239,7 @@ func (a *assessment) decide(later time.Duration) {
 // sameNames reports whether the agent is judged under the recorded names.
 func (a *assessment) sameNames() bool {
 	names, recorded := namesOf(a.query.Names.Judged), a.client.Tokens
-	if last := len(recorded) - 1; last >= 0 && recorded[last] == cutMark && len(names) > last {
+	if last := len(recorded) - 1; last >= 0 && recorded[last] == audit.CutMark && len(names) > last {
 		names, recorded = names[:last], recorded[:last]
 	}
 	return slices.Equal(names, recorded)

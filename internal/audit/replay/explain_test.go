@@ -14,7 +14,7 @@ import (
 
 func listed(t *testing.T, record *store.Record, f store.Filter) (all []*Decision) {
 	t.Helper()
-	if err := List(t.Context(), []*store.Record{record}, f, func(_ int, d *Decision) error { all = append(all, d); return nil }); err != nil {
+	if err := List(t.Context(), []*store.Record{record}, f, func(d *Decision) error { all = append(all, d); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -61,21 +61,20 @@ func TestHeed_DecisionsAreFound(t *testing.T) {
 func TestHeed_SeveralRecordsAreListedAsOne(t *testing.T) {
 	t.Parallel()
 	one, other := newCrawl(t).entries(300).closed(), newCrawl(t).entries(200).closed()
-	n, last, from := 0, time.Time{}, [2]int{}
-	err := List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(i int, d *Decision) error {
+	last, from := time.Time{}, map[string]int{}
+	err := List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(d *Decision) error {
 		if d.Time.Before(last) {
 			t.Fatalf("%v comes after %v", d.Time, last)
 		}
 		last = d.Time
-		from[i]++
-		n++
+		from[d.File]++
 		return nil
 	})
-	if err != nil || from != [2]int{300, 200} {
+	if err != nil || len(from) != 2 || from[one.Path] != 300 || from[other.Path] != 200 {
 		t.Errorf("%v, %v", from, err)
 	}
 	stop := errors.New("enough of it")
-	if err := List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(int, *Decision) error { return stop }); err != stop {
+	if err := List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(*Decision) error { return stop }); err != stop {
 		t.Errorf("%v", err)
 	}
 }

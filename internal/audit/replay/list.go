@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 // Decision is a decision as it was recorded.
 type Decision struct {
+	File       string    `json:"file"` // the record
 	Seq        int64     `json:"seq"`
 	ID         string    `json:"id"`
 	Time       time.Time `json:"time"`
@@ -62,47 +62,36 @@ type Decision struct {
 func (d *Decision) Withheld() bool { return d.Late != nil && d.Late.Verdict == rules.Refuse.String() }
 
 // List calls each with the decisions of several records that f selects, ordered by
-// time, and the index of the record, until each returns an error.
-func List(ctx context.Context, records []*store.Record, f store.Filter, each func(record int, d *Decision) error) error {
+// time, until each returns an error.
+func List(ctx context.Context, records []*store.Record, f store.Filter, each func(*Decision) error) error {
 	sources := make([]func() (*Decision, error), len(records))
-	for i, r := range records {
-		next, stop := iter.Pull2(decisions(ctx, r, f))
+	for i, record := range records {
+		r, err := record.Read(ctx)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		next, stop, err := r.Pull(&f)
+		if err != nil {
+			return err
+		}
 		defer stop()
+		l := &library{}
 		sources[i] = func() (*Decision, error) {
-			d, err, _ := next()
-			return d, err
+			e, err := next()
+			if e == nil {
+				return nil, err
+			}
+			return l.decision(r, e)
 		}
 	}
 	return audit.Merge(sources, func(a, b *Decision) bool { return a.Time.Before(b.Time) }, each)
 }
 
-// decisions returns the decisions of a record that f selects, in its order, as a
-// sequence that ends with the first error.
-func decisions(ctx context.Context, record *store.Record, f store.Filter) iter.Seq2[*Decision, error] {
-	return func(yield func(*Decision, error) bool) {
-		r, err := record.Read(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer r.Close()
-		l := &library{}
-		for e, err := range r.All(&f) {
-			var d *Decision
-			if err == nil {
-				d, err = l.decision(r, e)
-			}
-			if !yield(d, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // Gap is a time in which a record could not be written.
 type Gap struct {
-	Record int // its index
-	audit.Gap
+	File string    `json:"file"` // the record
+	Gap  audit.Gap `json:"gap"`
 }
 
 // Gaps returns the gaps of several records in the window of f, each once, ordered by
@@ -113,7 +102,7 @@ func Gaps(ctx context.Context, records []*store.Record, f store.Filter) (all []G
 		return nil, nil
 	}
 	known := map[string]bool{}
-	for i, record := range records {
+	for _, record := range records {
 		r, err := record.Read(ctx)
 		if err != nil {
 			return nil, err
@@ -121,7 +110,7 @@ func Gaps(ctx context.Context, records []*store.Record, f store.Filter) (all []G
 		err = r.Counted(&f, func(n *store.Counted) {
 			if key := fmt.Sprint(record.Store, n.ID); n.Gap != nil && !known[key] {
 				known[key] = true
-				all = append(all, Gap{i, *n.Gap})
+				all = append(all, Gap{record.Path, *n.Gap})
 			}
 		})
 		r.Close()
@@ -129,7 +118,7 @@ func Gaps(ctx context.Context, records []*store.Record, f store.Filter) (all []G
 			return nil, err
 		}
 	}
-	slices.SortFunc(all, func(a, b Gap) int { return a.From.Compare(b.From) })
+	slices.SortFunc(all, func(a, b Gap) int { return a.Gap.From.Compare(b.Gap.From) })
 	return all, nil
 }
 
@@ -145,7 +134,7 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 	}
 	c, b := a.client, a.basis
 	d := &Decision{
-		Seq: e.Seq, ID: uuidText(e.ID), Time: time.UnixMicro(e.Time).UTC(),
+		File: r.Path(), Seq: e.Seq, ID: uuidText(e.ID), Time: time.UnixMicro(e.Time).UTC(),
 		Client: c.Address, Port: e.Port, User: c.User, ClientName: c.Name, Mode: c.Mode,
 		UserAgent: c.UserAgent, Tokens: c.Tokens, Declared: c.Declared, Sent: c.Sent, SignedKey: c.SignedKey, SignedBy: c.SignedBy,
 		Agent:  store.AgentName(c.Configured(), c.Tokens),
@@ -184,7 +173,7 @@ type Search struct {
 	store.Search
 	Before int64 // only decisions with a smaller entry.seq; 0: all
 	Limit  int   // of the decisions found; at least 1
-	Most   int64 // of the decisions compared; rounded up to a multiple of searchStep, at least one
+	Most   int64 // of the decisions compared; at least leastSearched
 }
 
 // Found is the result of a Search.
@@ -199,8 +188,8 @@ type Found struct {
 	Cut    bool // Most decisions were compared before Limit were found
 }
 
-// searchStep is how many decisions are read at a time.
-const searchStep = 10_000
+// leastSearched is the least number of decisions that a search compares, if there are as many.
+const leastSearched = 10_000
 
 // Latest searches a record from its end.
 func Latest(ctx context.Context, record *store.Record, s Search) (*Found, error) {
@@ -210,25 +199,32 @@ func Latest(ctx context.Context, record *store.Record, s Search) (*Found, error)
 	}
 	defer r.Close()
 	first, last, err := searched(r, &s)
+	if err != nil || last < first {
+		return &Found{}, err
+	}
+	f, l := &Found{}, &library{}
+	s.First, s.Last = max(first, last-max(s.Most, leastSearched)+1), last
+	err = r.Latest(&s.Search, s.Limit+1, func(e *store.Entry) error {
+		if len(f.Decisions) == s.Limit {
+			f.Next = e.Seq + 1
+			return nil // it is the last one
+		}
+		d, err := l.decision(r, e)
+		f.Decisions = append(f.Decisions, d)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	f, l := &Found{}, &library{}
-	for top := last; top >= first; {
-		from := max(first, top-searchStep+1)
-		if err := f.step(r, l, &s, from, top); err != nil {
-			return nil, err
-		}
-		if top = from - 1; f.Next == 0 && top >= first {
-			if f.Cut = last-top >= s.Most; f.Cut {
-				f.Next = from
-			}
-		}
-		if f.Next > 0 {
-			break
-		}
+	if f.Cut = f.Next == 0 && s.First > first; f.Cut {
+		f.Next = s.First
 	}
-	return f, f.setSince(r, first, last)
+	if f.Next > 0 {
+		first = f.Next
+	}
+	f.Looked = last - first + 1
+	f.Since, err = r.TimeFrom(first)
+	return f, err
 }
 
 // searched returns the range of decisions that s may select.
@@ -253,36 +249,4 @@ func searched(r *store.Reader, s *Search) (first, last int64, err error) {
 		last = min(last, s.Before-1)
 	}
 	return first, last, nil
-}
-
-// step searches the decisions from seq first to last. It sets Next when the limit is
-// reached.
-func (f *Found) step(r *store.Reader, l *library, s *Search, first, last int64) error {
-	part := s.Search
-	part.First, part.Last = first, last
-	more := s.Limit - len(f.Decisions)
-	return r.Latest(&part, more+1, func(e *store.Entry) error {
-		if more--; more < 0 {
-			f.Next = e.Seq + 1
-			return nil // it is the last one
-		}
-		d, err := l.decision(r, e)
-		f.Decisions = append(f.Decisions, d)
-		return err
-	})
-}
-
-// setSince sets Looked and Since of a search in the range from first to last.
-func (f *Found) setSince(r *store.Reader, first, last int64) error {
-	if f.Next > 0 {
-		first = f.Next
-	}
-	f.Looked = max(0, last-first+1)
-	if f.Looked == 0 {
-		return nil
-	}
-	return r.Latest(&store.Search{Filter: store.Filter{First: first, Last: last}, Oldest: true}, 1, func(e *store.Entry) error {
-		f.Since = time.UnixMicro(e.Time).UTC()
-		return nil
-	})
 }

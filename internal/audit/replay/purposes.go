@@ -27,9 +27,8 @@ type Uses struct {
 	Sites   []SiteUse `json:"sites"`
 	Further int       `json:"further_sites"`
 
-	byCategory map[signal.Category]*CategoryUse
-	bySite     map[rules.Origin]*SiteUse
-	why        map[string]int64
+	bySite map[rules.Origin]*SiteUse
+	why    map[string]int64
 }
 
 // UseCounts are requests by what would have become of them.
@@ -88,10 +87,10 @@ const maxStatements = 50
 func newUses(purposes []signal.Purpose) *Uses {
 	u := &Uses{
 		Purposes: purposes, Categories: []CategoryUse{}, Unknowns: []UnknownUse{}, Sites: []SiteUse{},
-		byCategory: map[signal.Category]*CategoryUse{}, bySite: map[rules.Origin]*SiteUse{}, why: map[string]int64{},
+		bySite: map[rules.Origin]*SiteUse{}, why: map[string]int64{},
 	}
 	for _, p := range purposes {
-		u.byCategory[p.Category()] = &CategoryUse{Purpose: p, Category: p.Category()}
+		u.Categories = append(u.Categories, CategoryUse{Purpose: p, Category: p.Category()})
 	}
 	return u
 }
@@ -163,8 +162,8 @@ func (u *Uses) count(x *usedAs) {
 		return
 	}
 	u.add(&x.all)
-	for i, p := range u.Purposes {
-		u.byCategory[p.Category()].add(&x.each[i])
+	for i := range u.Categories {
+		u.Categories[i].add(&x.each[i])
 	}
 	if x.all.Answer == uses.Unknown {
 		u.why[x.all.Why]++
@@ -202,9 +201,6 @@ func (s *SiteUse) refused(r *signal.Refusal) {
 
 // finish sets the lists that are made of counts.
 func (u *Uses) finish() {
-	for _, p := range u.Purposes {
-		u.Categories = append(u.Categories, *u.byCategory[p.Category()])
-	}
 	for why, n := range u.why {
 		u.Unknowns = append(u.Unknowns, UnknownUse{why, n})
 	}

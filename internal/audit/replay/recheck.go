@@ -25,7 +25,8 @@ type Recheck struct {
 
 // Rechecked is the result of a Recheck.
 type Rechecked struct {
-	Sites int `json:"sites"`
+	File  string `json:"file"` // the record
+	Sites int    `json:"sites"`
 	// Allowed counts the requests that were allowed by rules or because there
 	// were none; Refused counts those of them that would be refused now.
 	Allowed int64 `json:"allowed"`
@@ -87,7 +88,7 @@ func (r *Recheck) Run(ctx context.Context, record *store.Record) (*Rechecked, er
 	if err != nil {
 		return nil, err
 	}
-	s := &rechecking{Recheck: r, library: &library{parseRules: r.ParseRules}, reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{Sites: len(sites), Hosts: []SiteNow{}}}
+	s := &rechecking{Recheck: r, library: &library{parseRules: r.ParseRules}, reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{File: record.Path, Sites: len(sites), Hosts: []SiteNow{}}}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}

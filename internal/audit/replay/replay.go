@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"heed/internal/acl"
 	"heed/internal/audit/store"
 	"heed/internal/safetext"
@@ -36,7 +38,8 @@ type Options struct {
 
 // Result counts the entries of a record by Class.
 type Result struct {
-	Entries int64 `json:"entries"`
+	File    string `json:"file"` // the record
+	Entries int64  `json:"entries"`
 	// Same counts the entries with the same verdict, reason, group, rule and line.
 	Same int64 `json:"same"`
 	// Late counts the late verdicts among the judged; they are counted in Same and
@@ -98,7 +101,7 @@ type Example struct {
 
 // Judge judges all entries of a record again, on all processors.
 func Judge(ctx context.Context, record *store.Record, o Options) (*Result, error) {
-	s := &scan{Options: o, record: record, library: &library{parseRules: o.ParseRules}, result: newResult()}
+	s := &scan{Options: o, record: record, library: &library{parseRules: o.ParseRules}, result: newResult(record.Path)}
 	if o.If != nil {
 		s.result.If = &Changes{Sites: []SiteChange{}, Examples: []Example{}, bySite: map[rules.Origin]*SiteChange{}}
 	}
@@ -112,8 +115,8 @@ func Judge(ctx context.Context, record *store.Record, o Options) (*Result, error
 	return s.result, nil
 }
 
-func newResult() *Result {
-	return &Result{Engine: rules.Engine, Engines: map[int]int64{}, Why: []Why{}, Examples: []Example{}, why: map[Why]int64{}}
+func newResult(file string) *Result {
+	return &Result{File: file, Engine: rules.Engine, Engines: map[int]int64{}, Why: []Why{}, Examples: []Example{}, why: map[Why]int64{}}
 }
 
 // chunk is the number of entries that a worker takes at a time.
@@ -158,18 +161,12 @@ func (s *scan) run(ctx context.Context) error {
 
 // work runs one worker per processor until all chunks are judged.
 func (s *scan) work(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var workers sync.WaitGroup
+	workers, working := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			if err := s.worker(ctx); err != nil {
-				cancel(err)
-			}
-		})
+		workers.Go(func() error { return s.worker(working) })
 	}
-	workers.Wait()
-	return context.Cause(ctx)
+	err := workers.Wait()
+	return cmp.Or(context.Cause(ctx), err)
 }
 
 // worker judges chunks until there are no more, all in one snapshot of the

@@ -153,7 +153,7 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 // A record that was made to hurt cannot make the result as long as itself.
 func TestHeed_OfManyReasonsSomeArePrinted(t *testing.T) {
 	t.Parallel()
-	r := newResult()
+	r := newResult("")
 	for i := range 10 * maxWhys {
 		r.countWhy(Why{Class: Different, Reason: "rule", Why: fmt.Sprint(i)})
 	}

@@ -24,7 +24,7 @@ func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 	}
 	var want []int64
 	all := store.Search{Class: reason.Failed, ByClass: true}
-	if err := replay.List(t.Context(), []*store.Record{record}, all.Filter, func(_ int, d *replay.Decision) error {
+	if err := replay.List(t.Context(), []*store.Record{record}, all.Filter, func(d *replay.Decision) error {
 		if o := d.Outcome; d.Verdict.Verdict != "refuse" && d.Judged != "no" && o != nil && !o.FromSite && reason.FailedStatus(o.Status) {
 			want = append([]int64{d.Seq}, want...)
 		}
@@ -72,7 +72,7 @@ func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 // idOf returns the id of a decision.
 func idOf(t *testing.T, record *store.Record, seq int64) (id string) {
 	t.Helper()
-	err := replay.List(t.Context(), []*store.Record{record}, store.Filter{First: seq, Last: seq}, func(_ int, d *replay.Decision) error { id = d.ID; return nil })
+	err := replay.List(t.Context(), []*store.Record{record}, store.Filter{First: seq, Last: seq}, func(d *replay.Decision) error { id = d.ID; return nil })
 	if err != nil || id == "" {
 		t.Fatalf("there is no decision %d: %v", seq, err)
 	}

@@ -41,7 +41,7 @@ func TestList_NamesWhoTriedAPassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		names := ""
-		err = replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(_ int, d *replay.Decision) error {
+		err = replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
 			if text := why.ResultText(d); !strings.HasPrefix(text, want) || d.User != "" {
 				t.Errorf("%q, user %q, want %q", text, d.User, want)
 			}

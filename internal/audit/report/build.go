@@ -16,7 +16,7 @@ type builder struct {
 	query   *Query
 	agents  numbered[agentKey]
 	origins numbered[rules.Origin]
-	ways    numbered[way]
+	ways    numbered[Way]
 	kinds   []kind // by way
 	cells   map[place]*Counts
 	clients []map[string]int64 // by agent: requests by the address they came from
@@ -169,7 +169,7 @@ func (b *builder) count(q *store.Request, a *client, s site, x basis) {
 		b.cells[p] = c
 	}
 	k := &b.kinds[x.way]
-	c.count(q, k, b.ways.keys[x.way].judged == judgedHost)
+	c.count(q, k, b.ways.keys[x.way].Judged == judgedHost)
 	b.line.add(q.Time, k.result, k.of(q))
 	a.asked++
 }

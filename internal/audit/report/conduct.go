@@ -109,7 +109,7 @@ func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays
 	if q.Method == "GET" {
 		t.pages = append(t.pages, maphash.String(seed, q.Target))
 	}
-	if b.ways.keys[x.way].verdict == refuse {
+	if b.ways.keys[x.way].Verdict == refuse {
 		return nil
 	}
 	hints, err := d.of(q, a, x)

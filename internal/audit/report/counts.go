@@ -93,19 +93,19 @@ type kind struct {
 	breach   bool // and did not allow it
 }
 
-func (w *way) kind() kind {
-	v, r := verdict(w.verdict), rules.Reason(w.reason)
+func (w *Way) kind() kind {
+	v, r := verdict(w.Verdict), rules.Reason(w.Reason)
 	k := kind{class: [2]reason.Class{reason.ClassOf(v, r, false), reason.ClassOf(v, r, true)}}
 	k.wouldBe, k.observed = reason.WouldBe(v, r)
 	switch {
-	case w.judged == judgedNo:
+	case w.Judged == judgedNo:
 		k.result = 3
 	case v == rules.WouldRefuse:
 		k.result = 2
 	case v == rules.Refuse:
 		k.result = 1
 	}
-	bySignal := uses.BySignal(w.reason) // the rules allow it
+	bySignal := uses.BySignal(w.Reason) // the rules allow it
 	k.breach = k.class[0] == reason.RefusedByRule || k.observed && k.wouldBe == reason.RefusedByRule
 	k.byRules = k.breach || bySignal || k.observed && k.wouldBe == reason.Postponed ||
 		k.class[0] == reason.Allowed && !k.observed && r != rules.ReasonOverride && r != rules.ReasonSubresource

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/table"
 )
@@ -67,9 +66,9 @@ func (r *Report) conductCSV(w *table.Writer) {
 			robots = [2]any{microStamp(*d.RobotsFirst), microStamp(*d.RobotsLast)}
 		}
 		_ = w.Row(slices.Concat([]any{
-			d.Agent, d.Site, d.Requests, d.Allowed, d.Refused, d.WouldRefuse, d.NotJudged, d.RobotsAsked, robots[0], robots[1], d.RobotsBeforePages, maybe(d.BreachShare),
-			d.Asked.N, maybeSeconds(d.Asked.Median), maybeSeconds(d.Asked.P5), maybe(d.Asked.Kept),
-			maybeSeconds(d.Sent.Median), maybeSeconds(d.Sent.P5), maybe(d.Sent.Kept), maybeSeconds(d.Sent.Delay),
+			d.Agent, d.Site, d.Requests, d.Allowed, d.Refused, d.WouldRefuse, d.NotJudged, d.RobotsAsked, robots[0], robots[1], d.RobotsBeforePages, share(d.Breaches, d.Pages),
+			d.Asked.N, maybeSeconds(d.Asked.Median), maybeSeconds(d.Asked.P5), share(d.Asked.KeptCount, d.Asked.Limited),
+			maybeSeconds(d.Sent.Median), maybeSeconds(d.Sent.P5), share(d.Sent.KeptCount, d.Sent.Limited), maybeSeconds(d.Sent.Delay),
 			d.Fastest, d.Repeated, strings.Join(d.Agents, " | "),
 		}, countCells(d.Breaches, d.Pages), countCells(d.Asked.KeptCount, d.Asked.Limited), countCells(d.Sent.KeptCount, d.Sent.Limited), d.classCells())...)
 	}
@@ -77,19 +76,7 @@ func (r *Report) conductCSV(w *table.Writer) {
 
 // countCells returns of how many a share is, its part, and the bounds of its interval.
 func countCells(part, all int64) []any {
-	if all == 0 {
-		return []any{all, all, nil, nil}
-	}
-	return append([]any{all, part}, shareCells(part, all)[1:]...)
-}
-
-// shareCells returns a share and the bounds of its interval; they are empty where all is 0.
-func shareCells(part, all int64) []any {
-	if all == 0 {
-		return []any{nil, nil, nil}
-	}
-	low, high := figures.Wilson(part, all)
-	return []any{float64(part) / float64(all), low, high}
+	return append([]any{all, part}, table.Ratio{Part: part, Of: all}.Cells()[1:]...)
 }
 
 // classColumns returns the names of the columns of classCells.
@@ -114,13 +101,8 @@ func (c *Counts) classCells() (all []any) {
 	return all
 }
 
-// maybe returns a number as a cell.
-func maybe(f *float64) any {
-	if f == nil {
-		return nil
-	}
-	return *f
-}
+// share returns the share of a part as a cell; nil of none.
+func share(part, all int64) any { return table.Ratio{Part: part, Of: all}.Cells()[0] }
 
 func maybeSeconds(s *Seconds) any {
 	if s == nil {

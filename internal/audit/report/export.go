@@ -50,7 +50,7 @@ func Export(ctx context.Context, records []*store.Record, query Query, to Sink) 
 	if err := to.Head(columns); err != nil {
 		return err
 	}
-	err = audit.Merge(sources, func(a, b *decision) bool { return a.time < b.time }, func(_ int, d *decision) error {
+	err = audit.Merge(sources, func(a, b *decision) bool { return a.time < b.time }, func(d *decision) error {
 		if n++; n%progressEvery == 0 && query.Progress != nil {
 			query.Progress(n, total)
 		}

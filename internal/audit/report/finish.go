@@ -43,12 +43,7 @@ func (b *builder) finish(rep *Report) error {
 }
 
 func (b *builder) deciding(p place, c *Counts) Deciding {
-	w := &b.ways.keys[p.way]
-	return Deciding{
-		Agent: b.agents.keys[p.agent].String(), Site: b.siteName(p.origin),
-		Judged: w.judged, Verdict: w.verdict, Reason: w.reason, Group: w.group, Rule: w.rule, Line: int64(w.line), Settled: w.settled,
-		Count: c.Requests, First: c.First, Last: c.Last,
-	}
+	return Deciding{b.agents.keys[p.agent].String(), b.siteName(p.origin), b.ways.keys[p.way], c.Requests, c.First, c.Last}
 }
 
 // sort puts a cell into the lists that it belongs to.
@@ -76,7 +71,7 @@ func (b *builder) reasons() []Reason {
 	counts := map[Reason]*counted{}
 	for p, c := range b.cells {
 		w := &b.ways.keys[p.way]
-		k := Reason{Judged: w.judged, Verdict: w.verdict, Reason: w.reason}
+		k := Reason{Way: Way{Judged: w.Judged, Verdict: w.Verdict, Reason: w.Reason}}
 		if counts[k] == nil {
 			counts[k] = &counted{sites: map[int]bool{}, agents: map[int]bool{}}
 		}

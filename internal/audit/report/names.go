@@ -35,13 +35,6 @@ type site struct {
 	selected bool
 }
 
-// way is how a decision came about: a basis, without its policy.
-type way struct {
-	judged, verdict, reason string
-	group, rule, settled    string
-	line                    int
-}
-
 // basis is a basis of one record.
 type basis struct {
 	way    int   // its number among the report's ways
@@ -115,7 +108,7 @@ func (b *builder) names(r *store.Reader) (*names, error) {
 		r.Bases(0, math.MaxInt64, func(x *store.Basis) {
 			bySignal := uses.BySignal(x.Reason)
 			n.bases[x.ID] = basis{
-				b.ways.number(way{x.Judged, x.Verdict.Verdict, x.Reason, x.Group, x.Rule, x.Settled, x.Line}), x.Policy,
+				b.ways.number(Way{x.Judged, x.Verdict.Verdict, x.Reason, x.Group, x.Rule, int64(x.Line), x.Settled}), x.Policy,
 				x.Verdict.Verdict, x.Reason, x.Signals, x.Judged == "path" && x.Policy != 0 && (bySignal || x.Verdict.Verdict == allow), bySignal,
 			}
 		}),

@@ -95,7 +95,7 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	for _, row := range rows[1:] {
 		of["url of the table"] = append(of["url of the table"], row[slices.Index(rows[0], "url")])
 	}
-	if err := replay.List(context.Background(), records, store.Filter{}, func(_ int, d *replay.Decision) error {
+	if err := replay.List(context.Background(), records, store.Filter{}, func(d *replay.Decision) error {
 		of["url of the list"] = append(of["url of the list"], d.URL)
 		return nil
 	}); err != nil {

@@ -209,7 +209,7 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 				return err
 			}
 			for _, s := range list {
-				_ = t.Row(append([]any{w.records[i].row["record"], s.Profile, s.Judged, s.Allowed, s.Refused, s.Otherwise}, shareCells(s.Allowed+s.Refused, s.Judged)...)...)
+				_ = t.Row(append([]any{w.records[i].row["record"], s.Profile, s.Judged, s.Allowed, s.Refused, s.Otherwise}, table.Ratio{Part: s.Allowed + s.Refused, Of: s.Judged}.Cells()...)...)
 			}
 			w.records[i].sensitivity = list
 		}

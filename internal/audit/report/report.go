@@ -78,31 +78,34 @@ type AgentCount struct {
 
 // Reason is how often decisions came about in one way, over all sites.
 type Reason struct {
-	Judged   string `json:"judged"`
-	Verdict  string `json:"verdict"`
-	Reason   string `json:"reason"`
-	Requests int64  `json:"requests"`
-	Sites    int    `json:"sites"`
-	Agents   int    `json:"agents"`
+	Way            // without group, rule and exception
+	Requests int64 `json:"requests"`
+	Sites    int   `json:"sites"`
+	Agents   int   `json:"agents"`
 
 	Classes reason.Counts `json:"classes"`
+}
+
+// Way is how a decision came about: a basis, without its policy.
+type Way struct {
+	Judged  string `json:"judged"`
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason"`
+	Group   string `json:"group,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Line    int64  `json:"line,omitempty"`
+	Settled string `json:"settled,omitempty"` // the operator's reason for the exception
 }
 
 // Deciding is how often one rule, exception or reason decided about what an
 // agent asked of a site.
 type Deciding struct {
-	Agent   string    `json:"agent"`
-	Site    string    `json:"site"`
-	Judged  string    `json:"judged"`
-	Verdict string    `json:"verdict"`
-	Reason  string    `json:"reason"`
-	Group   string    `json:"group,omitempty"`
-	Rule    string    `json:"rule,omitempty"`
-	Line    int64     `json:"line,omitempty"`
-	Settled string    `json:"settled,omitempty"` // the operator's reason for the exception
-	Count   int64     `json:"count"`
-	First   time.Time `json:"first"`
-	Last    time.Time `json:"last"`
+	Agent string `json:"agent"`
+	Site  string `json:"site"`
+	Way
+	Count int64     `json:"count"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
 }
 
 // Change is a robots.txt that was another one when it was received again.

@@ -131,7 +131,7 @@ func (r *Report) conduct(most int) chapter {
 			texts[0] = "no User-Agent"
 		}
 		return []any{
-			c.Agent, c.Site, c.Requests, c.Robots(), shareOf(c.Breaches, c.Pages), gapTime(c.Asked.Delay), shareOf(c.Asked.KeptCount, c.Asked.Limited), shareOf(c.Sent.KeptCount, c.Sent.Limited),
+			c.Agent, c.Site, c.Requests, c.Robots(), table.RatioOf(c.Breaches, c.Pages), gapTime(c.Asked.Delay), table.RatioOf(c.Asked.KeptCount, c.Asked.Limited), table.RatioOf(c.Sent.KeptCount, c.Sent.Limited),
 			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, c.Repeated, int64(len(c.Agents)), strings.Join(texts, " | "),
 		}
 	}, column(r.By, table.Text), column("site", table.Text), column("requests", table.Count), column("robots.txt", table.Text), column("against rules", table.Figure), column("delay", table.Figure),

@@ -214,15 +214,6 @@ func (c *Change) Words() string {
 	return words
 }
 
-// shareOf returns a share with its interval as a cell; nil of none.
-func shareOf(part, all int64) any {
-	if all == 0 {
-		return nil
-	}
-	low, high := figures.Wilson(part, all)
-	return figures.Percent(part, all) + " (" + figures.Interval(low, high) + ")"
-}
-
 // Robots says when and how often the client itself asked for /robots.txt.
 func (c *Conduct) Robots() string {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/figures"
 	"heed/internal/reason"
 )
 
@@ -18,17 +19,8 @@ type Period struct {
 	Classes reason.Counts `json:"classes"`
 }
 
-// All returns the requests of the period.
-func (p *Period) All() int64 { return p.Classes.Sum() }
-
 // mostPeriods bounds the periods of a report.
 const mostPeriods = 96
-
-// widths are the periods that people count in.
-var widths = [...]time.Duration{
-	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour,
-	24 * time.Hour, 7 * 24 * time.Hour, 28 * 24 * time.Hour, 364 * 24 * time.Hour,
-}
 
 // timeline counts by time.
 type timeline struct {
@@ -55,13 +47,7 @@ func (l *timeline) begin() {
 	if l.from > l.to {
 		return
 	}
-	for _, w := range widths {
-		l.width = w.Microseconds()
-		if (l.to-l.from)/l.width < mostPeriods-1 {
-			break
-		}
-	}
-	l.width = max(l.width, (l.to-l.from)/(mostPeriods-1)) // clocks may be set to any time
+	l.width = figures.Period(l.to-l.from, 1, mostPeriods-1)
 	l.from -= ((l.from % l.width) + l.width) % l.width
 	for i := range (l.to-l.from)/l.width + 1 {
 		l.periods = append(l.periods, Period{From: moment(l.from + i*l.width)})

@@ -73,22 +73,21 @@ func copyTo(c *conn, to string) error {
 // waitComplete waits until the database has all rows that the tail has now. It returns
 // an error after the timeout.
 func waitComplete(c *conn, timeout time.Duration) error {
-	path, b := c.path, &database{conn: c}
-	if err := b.findHead(); err != nil {
-		return viewError(path, err)
+	if err := c.findHead(); err != nil {
+		return viewError(c.path, err)
 	}
-	blocks := wal.Blocks(path, b.store)
+	blocks := wal.Blocks(c.path, c.store)
 	for end := time.Now().Add(timeout); len(blocks) > 0; {
-		if err := b.findHead(); err != nil {
-			return viewError(path, err)
+		if err := c.findHead(); err != nil {
+			return viewError(c.path, err)
 		}
-		missing, err := b.missing(nil, blocks[len(blocks)-1].Rows)
+		missing, err := c.missing(nil, blocks[len(blocks)-1].Rows)
 		if err != nil || len(missing) == 0 {
 			blocks = blocks[:len(blocks)-1] // and it has those before
 			continue
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("some decisions are only in the tail of %s, and no heed completes it\nSee `heed status`, or run this as the user who owns the record", path)
+			return fmt.Errorf("some decisions are only in the tail of %s, and no heed completes it\nSee `heed status`, or run this as the user who owns the record", c.path)
 		}
 		select {
 		case <-c.Context.Done():

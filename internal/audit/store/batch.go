@@ -52,12 +52,14 @@ func (w *Writer) write(b *batch) error {
 	last := w.encode.last
 	w.mu.Unlock()
 	if b.err == nil { // else the previous batch has failed
-		began := w.began()
+		began := time.Now()
 		err := w.present()
 		if err == nil {
 			err = w.wal.Write(b.rows)
 		}
-		w.commit(began)
+		if w.o.Committed != nil {
+			w.o.Committed(time.Since(began))
+		}
 		if alone := w.settle(b, last, err); alone {
 			w.io.Unlock()
 			return nil
@@ -68,21 +70,6 @@ func (w *Writer) write(b *batch) error {
 		close(b.done)
 	}
 	return b.err
-}
-
-// began returns the time if Options.Committed needs it.
-func (w *Writer) began() (now time.Time) {
-	if w.o.Committed != nil {
-		now = time.Now()
-	}
-	return now
-}
-
-// commit reports a write that began at a time.
-func (w *Writer) commit(began time.Time) {
-	if w.o.Committed != nil {
-		w.o.Committed(time.Since(began))
-	}
 }
 
 // settle handles the result of writing b; last are the ids allocated up to its

@@ -65,26 +65,17 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 
 // chain returns the commit over all, which follows the last one.
 func (b *database) chain(all *[len(tables)][]row, now time.Time) (*commit, error) {
-	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt}
-	for t := runTable; int(t) < len(tables); t++ {
-		if t == outcomeTable {
-			continue
-		}
-		last := &c.exempt
-		if t <= lastTable {
-			last = &c.last[t]
-		}
-		for _, row := range all[t] {
-			if row.id != *last+1 {
-				return nil, fmt.Errorf("row %d of %s comes after row %d: %w", row.id, t, *last, errApart)
-			}
-			*last++
-		}
+	last := b.last()
+	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, outcomes: int64(len(all[outcomeTable])), exempt: b.head.exempt + int64(len(all[exemptTable]))}
+	for t := range c.last {
+		c.last[t] += int64(len(all[t]))
 	}
-	c.outcomes = int64(len(all[outcomeTable]))
 	l := c.begin(b.head.hash)
 	for t := runTable; int(t) < len(tables); t++ {
 		for _, row := range all[t] {
+			if last[t]++; row.id != last[t] && t != outcomeTable {
+				return nil, fmt.Errorf("row %d of %s comes after row %d: %w", row.id, t, last[t]-1, errApart)
+			}
 			l.cover(row.octets)
 		}
 	}
@@ -153,23 +144,23 @@ func insertion(l layout, t table, n int) string {
 }
 
 // last returns the last id of each table.
-func (b *database) last() (last [len(tables)]int64) {
-	copy(last[:], b.head.last[:])
-	last[exemptTable] = b.head.exempt
+func (c *conn) last() (last [len(tables)]int64) {
+	copy(last[:], c.head.last[:])
+	last[exemptTable] = c.head.exempt
 	return last
 }
 
 // missing appends to found those of the encoded rows that audit.db does not have.
-func (b *database) missing(found, rows []byte) ([]byte, error) {
-	last := b.last()
+func (c *conn) missing(found, rows []byte) ([]byte, error) {
+	last := c.last()
 	for len(rows) > 0 {
-		t, id, rest, err := b.layout.cutRow(rows)
+		t, id, rest, err := c.layout.cutRow(rows)
 		if err != nil {
 			return nil, err
 		}
 		has := t != outcomeTable && id <= last[t]
 		if t == outcomeTable && id <= last[entryTable] {
-			if has, err = b.hasOutcome(id); err != nil {
+			if has, err = c.hasOutcome(id); err != nil {
 				return nil, err
 			}
 		}
@@ -183,8 +174,8 @@ func (b *database) missing(found, rows []byte) ([]byte, error) {
 
 // hasOutcome reports whether audit.db has the outcome of an entry, or the entry
 // was pruned.
-func (b *database) hasOutcome(entry int64) (bool, error) {
-	has, err := b.integer(fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM outcome WHERE entry = %d) OR NOT EXISTS (SELECT 1 FROM entry WHERE seq = %[1]d)", entry))
+func (c *conn) hasOutcome(entry int64) (bool, error) {
+	has, err := c.integer(fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM outcome WHERE entry = %d) OR NOT EXISTS (SELECT 1 FROM entry WHERE seq = %[1]d)", entry))
 	return has != 0, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"heed/internal/audit"
@@ -44,7 +45,7 @@ func Open(path string, o Options) (*Writer, error) {
 		}
 	}
 	if o.Disk {
-		w.wal.Sync = wal.Fsync
+		w.wal.Sync = (*os.File).Sync
 	}
 	w.encode.o = &w.o
 	w.written = w.db.last()

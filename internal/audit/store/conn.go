@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -19,6 +20,10 @@ type conn struct {
 	path   string
 	source string // the data source name
 	layout layout // 0: not read yet
+
+	// Set by findHead.
+	store string // the id of the record
+	head  commit // the last one; before the first, its number is 0 and its hash the root
 }
 
 // connect opens the database at path in a mode of sqlite.Open.
@@ -76,29 +81,32 @@ func (c *conn) readLayout() error {
 	return err
 }
 
-// each calls row with every row of a query's result, until row returns an error.
-func (c *conn) each(query string, row func(*fields) error) error {
+// each calls row with every row of a query's result, until one has an error.
+func (c *conn) each(query string, row func(*fields)) error {
 	rows, err := c.Query(query)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	for {
-		values, err := rows.Next()
-		if err != nil || values == nil {
+	for f := (fields{}); ; f = (fields{}) {
+		if f.values, err = rows.Next(); err != nil || f.values == nil {
 			return err
 		}
-		f := fields{values: values}
-		if err := errors.Join(row(&f), f.err); err != nil {
-			return err
+		if row(&f); f.err != nil {
+			return f.err
 		}
 	}
 }
 
+// row sets what pointers refer to from the only row of a query's result; without one
+// nothing is set.
+func (c *conn) row(query string, to ...any) error {
+	return c.each(query, func(f *fields) { f.read(to...) })
+}
+
 // integer returns the value of a query with one column; 0 when the result has no row.
 func (c *conn) integer(query string) (n int64, err error) {
-	err = c.each(query, func(f *fields) error { n = f.integer(); return nil })
-	return n, err
+	return n, c.row(query, &n)
 }
 
 // Reader reads a snapshot of a record, taken when it was opened. Reads fail when its
@@ -142,11 +150,14 @@ func (r *Reader) viewRows(query string) (rows *Rows, err error) {
 	return rows, nil
 }
 
+// Path returns the path of the record.
+func (r *Reader) Path() string { return r.path }
+
 // Close closes the Reader. Values that were read remain valid.
 func (r *Reader) Close() { _ = r.conn.Close() } // nothing was written
 
 // each is conn.each with the path of the record in the error.
-func (r *Reader) each(query string, row func(*fields) error) error {
+func (r *Reader) each(query string, row func(*fields)) error {
 	err := r.conn.each(query, row)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", r.path, err)
@@ -154,11 +165,16 @@ func (r *Reader) each(query string, row func(*fields) error) error {
 	return err
 }
 
+// row is conn.row with the path of the record in the error.
+func (r *Reader) row(query string, to ...any) error {
+	return r.each(query, func(f *fields) { f.read(to...) })
+}
+
 // one calls row with the only row of a query's result. Without one it returns
 // an error that names the table and the id.
-func (r *Reader) one(t table, id int64, query string, row func(*fields) error) error {
+func (r *Reader) one(t table, id int64, query string, row func(*fields)) error {
 	found := false
-	err := r.each(fmt.Sprintf(query, id), func(f *fields) error { found = true; return row(f) })
+	err := r.each(fmt.Sprintf(query, id), func(f *fields) { found = true; row(f) })
 	if err == nil && !found {
 		err = fmt.Errorf("the record has no %s %d, which it refers to\nSee `heed audit verify`", t, id)
 	}
@@ -167,13 +183,12 @@ func (r *Reader) one(t table, id int64, query string, row func(*fields) error) e
 
 // about returns the table "about", ordered by key, and the id of the record.
 func (c *conn) about() (pairs [][2]string, store string, err error) {
-	err = c.each("SELECT key, value FROM about ORDER BY key", func(f *fields) error {
+	err = c.each("SELECT key, value FROM about ORDER BY key", func(f *fields) {
 		p := [2]string{f.text(), f.text()}
 		if p[0] == "store" {
 			store = p[1]
 		}
 		pairs = append(pairs, p)
-		return nil
 	})
 	return pairs, store, err
 }
@@ -182,8 +197,11 @@ func (c *conn) about() (pairs [][2]string, store string, err error) {
 type fields struct {
 	values []driver.Value
 	at     int
-	err    error // the first value of a wrong type
+	err    error // of a value of a wrong type, or of what was done with the row
 }
+
+// fail sets an error, if it is the first one.
+func (f *fields) fail(err error) { f.err = cmp.Or(f.err, err) }
 
 // errStrange is the error of a value of a type that its column never has.
 var errStrange = errors.New("which heed never writes")
@@ -194,7 +212,7 @@ func take[T any](f *fields) (v T) {
 	f.at++
 	v, ok := value.(T)
 	if !ok && value != nil {
-		f.err = fmt.Errorf("column %d of a row has a value of the type %T, %w\nSee `heed audit verify`", f.at, value, errStrange)
+		f.fail(fmt.Errorf("column %d of a row has a value of the type %T, %w\nSee `heed audit verify`", f.at, value, errStrange))
 	}
 	return v
 }
@@ -212,6 +230,22 @@ func (f *fields) time() time.Time {
 		return time.Time{}
 	}
 	return moment(f.integer())
+}
+
+// read sets what pointers refer to, int64, string, []byte or time.Time, to the next values.
+func (f *fields) read(to ...any) {
+	for _, p := range to {
+		switch p := p.(type) {
+		case *int64:
+			*p = f.integer()
+		case *string:
+			*p = f.text()
+		case *[]byte:
+			*p = f.octets()
+		case *time.Time:
+			*p = f.time()
+		}
+	}
 }
 
 // cursor iterates over a table in the order of its ids. It is opened on the first

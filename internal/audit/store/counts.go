@@ -130,10 +130,9 @@ func (t *tally) find(b *database, ids map[string]bool, rows []row) error {
 	from, err := b.SeqAt(first)
 	for _, from := range []int64{from, 0} {
 		if err == nil && len(ids) > 0 {
-			err = b.each(fmt.Sprintf("SELECT seq, id FROM entry WHERE seq >= %d AND id IN (%s)", from, strings.Join(list, ", ")), func(f *fields) error {
+			err = b.each(fmt.Sprintf("SELECT seq, id FROM entry WHERE seq >= %d AND id IN (%s)", from, strings.Join(list, ", ")), func(f *fields) {
 				t.changed = append(t.changed, f.integer())
 				delete(ids, string(f.octets()))
-				return nil
 			})
 		}
 	}
@@ -184,8 +183,8 @@ func (v *verifier) counts() error {
 	query := `WITH again (period, asker, site, ground, failed, requests, last) AS (` + countsOf(-1, "TRUE", areRevised) + `)
 SELECT period FROM (SELECT *, 0 AS least FROM counts UNION ALL SELECT period, asker, site, ground, failed, requests, 0, last FROM again)
 GROUP BY period, asker, site, ground, failed HAVING sum(requests) <> 0 OR max(last) < max(least) OR max(last) > 899 LIMIT 1`
-	return v.each(query, func(f *fields) error {
-		return &Damage{Table: "counts", What: "the requests from " + moment(f.integer()*countPeriod).Format(time.RFC3339) + " on are not as many as it says",
-			Means: "All decisions are as they were written. The dashboard shows numbers that were changed by something else than heed."}
+	return v.each(query, func(f *fields) {
+		f.fail(&Damage{Table: "counts", What: "the requests from " + moment(f.integer()*countPeriod).Format(time.RFC3339) + " on are not as many as it says",
+			Means: "All decisions are as they were written. The dashboard shows numbers that were changed by something else than heed."})
 	})
 }

@@ -21,8 +21,6 @@ var perStatement = [...]int{64, 16, 4, 1}
 type database struct {
 	*conn
 	files
-	store string // the id of the record
-	head  commit // the last one; before the first, its number is 0 and its hash the root
 
 	rows       rowsByTable                              // of the last commit, for reuse
 	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
@@ -128,27 +126,26 @@ func (b *database) create(now time.Time, id, follows string) error {
 }
 
 // findHead reads the id of the record and its last commit.
-func (b *database) findHead() error {
-	pairs, store, err := b.about()
+func (c *conn) findHead() error {
+	pairs, store, err := c.about()
 	if err != nil {
 		return err
 	}
-	if b.store = store; len(store) != wal.IDSize {
+	if c.store = store; len(store) != wal.IDSize {
 		return errForeign
 	}
-	c := commit{hash: root(pairs)}
+	head := commit{hash: root(pairs)}
 	names := strings.Join(tables[commits].columns[:2+lastTable], ", ")
-	err = b.each("SELECT "+names+", exempt, hash FROM commits ORDER BY n DESC LIMIT 1", func(f *fields) error {
-		c.n, c.time = f.integer(), f.integer()
+	err = c.each("SELECT "+names+", exempt, hash FROM commits ORDER BY n DESC LIMIT 1", func(f *fields) {
+		head.n, head.time = f.integer(), f.integer()
 		for t := runTable; t <= lastTable; t++ {
-			c.last[t] = f.integer()
+			head.last[t] = f.integer()
 		}
-		c.exempt = f.integer()
-		copy(c.hash[:], f.octets())
-		return nil
+		head.exempt = f.integer()
+		copy(head.hash[:], f.octets())
 	})
 	if err == nil {
-		b.head = c
+		c.head = head
 	}
 	return err
 }

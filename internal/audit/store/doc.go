@@ -18,7 +18,8 @@
 // the number of the table, then each column as a tag and its value.
 //
 // Readers (Record, Reader, Filter) read a snapshot of the record as typed rows; no
-// other package contains SQL.
+// other package contains SQL. Each query is a method of Reader or of conn, on which a
+// Reader is built: these methods are in the files of their subjects.
 //
 // Why there is a log in front of SQLite, and why pruning has steps: measured with
 // 16 writers on two busy cores (medians of three runs of 5 s), a decision with

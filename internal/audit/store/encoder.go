@@ -13,10 +13,6 @@ import (
 	"heed/rules"
 )
 
-// maxText bounds each text of a row from a client or a site, in octets, except the
-// target of a request. A text that was cut ends in "...".
-const maxText = 4096
-
 // encoder encodes rows, and before each the rows that it refers to and that are not
 // recorded yet.
 type encoder struct {
@@ -24,13 +20,6 @@ type encoder struct {
 	o     *Options
 	run   int64     // the id of this run
 	begun time.Time // when it began
-}
-
-func bounded(s string) string {
-	if len(s) > maxText {
-		return s[:maxText] + "..."
-	}
-	return s
 }
 
 func micro(t time.Time) int64 { return t.UnixMicro() }
@@ -62,7 +51,7 @@ func (s *encoder) runRow(rows []byte) []byte {
 	} else {
 		rows = appendText(rows, jsonText(s.o.Command))
 	}
-	return appendSome(rows, bounded(s.o.Note))
+	return appendSome(rows, audit.Bounded(s.o.Note))
 }
 
 // jsonText returns v, which is made of texts, as JSON.
@@ -79,7 +68,7 @@ func (s *encoder) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	basis := s.basis(&rows, e, &e.Decision, e.Settled)
 	target, t := s.o.Privacy.Redact(e.Target)
 	raw, r := s.o.Privacy.Redact(e.Raw)
-	page, p := s.o.Privacy.Redact(bounded(e.Page))
+	page, p := s.o.Privacy.Redact(audit.Bounded(e.Page))
 	_, v := s.o.Privacy.Redact(e.Decision.Variant)
 
 	seq = s.next(entryTable)
@@ -88,7 +77,7 @@ func (s *encoder) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	rows = appendInteger(appendInteger(rows, micro(e.Time)), s.run)
 	rows = appendPositive(appendInteger(rows, clientID), int64(port))
 	rows = appendInteger(appendPositive(rows, site), basis)
-	rows = appendBlob(appendText(rows, bounded(e.Method)), target)
+	rows = appendBlob(appendText(rows, audit.Bounded(e.Method)), target)
 	if raw == "" {
 		rows = appendNull(rows)
 	} else {
@@ -98,7 +87,7 @@ func (s *encoder) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	rows = appendAge(rows, e)
 	rows = appendPositive(rows, e.DelayAsked.Microseconds())
 	rows = appendPositive(rows, e.Outcome.Waited.Microseconds())
-	rows = appendSome(appendSome(rows, bounded(e.Part)), page)
+	rows = appendSome(appendSome(rows, audit.Bounded(e.Part)), page)
 	if e.Revises == nil {
 		return appendNull(rows), seq
 	}
@@ -121,11 +110,11 @@ func appendAge(rows []byte, e *audit.Entry) []byte {
 // client returns the id of e's client at address. The key is made of the values of
 // the row, so that a known client is found without encoding JSON.
 func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
-	user, declared := bounded(s.o.Privacy.User(e.User)), e.Agent != nil && e.Agent.Declared
+	user, declared := audit.Bounded(s.o.Privacy.User(e.User)), e.Agent != nil && e.Agent.Declared
 	b := appendText(appendText(s.scratch[:0], address), user)
 	b = appendText(appendText(b, e.ClientName), e.Mode)
-	b = appendFlag(appendSome(b, bounded(e.UserAgent)), declared)
-	b = appendText(appendText(b, bounded(e.Sent)), bounded(e.SentFrom))
+	b = appendFlag(appendSome(b, audit.Bounded(e.UserAgent)), declared)
+	b = appendText(appendText(b, audit.Bounded(e.Sent)), audit.Bounded(e.SentFrom))
 	b = appendText(appendText(b, e.SignedKey), e.SignedBy)
 	for _, purpose := range e.Purposes {
 		b = appendBlob(b, purpose)
@@ -138,9 +127,9 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 	s.scratch = b
 	return s.idBy(b, rows, askerTable, func(row []byte) []byte {
 		row = appendSome(appendSome(appendText(row, address), user), e.ClientName)
-		row = appendSome(appendText(row, e.Mode), bounded(e.UserAgent))
+		row = appendSome(appendText(row, e.Mode), audit.Bounded(e.UserAgent))
 		row = appendFlag(appendText(row, tokensOf(e.Agent)), declared)
-		row = appendSome(appendSome(row, bounded(e.Sent)), bounded(e.SentFrom))
+		row = appendSome(appendSome(row, audit.Bounded(e.Sent)), audit.Bounded(e.SentFrom))
 		purposes := ""
 		if len(e.Purposes) > 0 {
 			purposes = jsonText(e.Purposes)
@@ -150,7 +139,7 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 }
 
 // tokensOf returns the product tokens as a JSON array. When they exceed
-// maxText, the last element is "...".
+// audit.MaxText, the last element is audit.CutMark.
 func tokensOf(a *rules.Agent) string {
 	names := []string{}
 	if a == nil {
@@ -159,8 +148,8 @@ func tokensOf(a *rules.Agent) string {
 	size := 0
 	for i := range a.Tokens {
 		name := a.Tokens[i].Name
-		if size += len(name) + len(`"",`); size > maxText {
-			names = append(names, "...")
+		if size += len(name) + len(`"",`); size > audit.MaxText {
+			names = append(names, audit.CutMark)
 			break
 		}
 		names = append(names, name)
@@ -203,7 +192,7 @@ func (s *encoder) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outco
 	rows = appendFlag(appendInteger(rows, int64(o.Status)), o.FromSite)
 	rows = appendInteger(appendInteger(rows, o.BytesIn), o.BytesOut)
 	rows = appendFlag(appendInteger(rows, o.Duration.Microseconds()), o.Truncated)
-	text, _ := s.o.Privacy.Redact(bounded(o.Err))
+	text, _ := s.o.Privacy.Redact(audit.Bounded(o.Err))
 	rows = appendPositive(appendSome(rows, text), late)
 	rows = appendPositive(rows, int64(o.SiteStatus))
 	return appendSome(appendSome(rows, o.SiteAnswer), o.Signals)
@@ -212,7 +201,7 @@ func (s *encoder) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outco
 // exempt appends a row with a number of requests that are not recorded one by one.
 func (s *encoder) exempt(rows []byte, now time.Time, count int64, why string) []byte {
 	rows = appendInteger(append(rows, byte(exemptTable)), s.next(exemptTable))
-	return appendSome(appendInteger(appendInteger(rows, micro(now)), count), bounded(why))
+	return appendSome(appendInteger(appendInteger(rows, micro(now)), count), audit.Bounded(why))
 }
 
 // Bounds of the cache of recorded names. A name that was evicted gets another row.
@@ -295,9 +284,9 @@ func (n *names) idBy(key []byte, rows *[]byte, t table, columns func([]byte) []b
 // basis returns the id of the basis of d, e's decision or its late one.
 func (s *encoder) basis(rows *[]byte, e *audit.Entry, d *rules.Decision, settled string) int64 {
 	policy, configuration := s.policy(rows, e.Policy), s.configuration(rows, e)
-	detail, _ := s.o.Privacy.Redact(bounded(e.DetailWith(s.o.Privacy.User)))
+	detail, _ := s.o.Privacy.Redact(audit.Bounded(e.DetailWith(s.o.Privacy.User)))
 	if detail == "" {
-		detail = bounded(e.PaceNote)
+		detail = audit.Bounded(e.PaceNote)
 	}
 	variant, _ := s.o.Privacy.Redact(d.Variant)
 	b := appendText(s.scratch[:0], e.Judged.String())
@@ -338,13 +327,11 @@ func (s *encoder) policy(rows *[]byte, p *rules.Policy) int64 {
 	b = appendTime(appendInteger(b, int64(source.Status)), source.FetchedAt)
 	b = appendFlag(appendTime(b, source.FreshUntil), source.Stale)
 	b = appendFlag(appendFlag(b, source.NoConnection), source.Own)
-	if source.Err == nil {
-		b = appendNull(b)
-	} else {
-		text, _ := s.o.Privacy.Redact(bounded(source.Err.Error()))
-		b = appendText(b, text)
+	failed := ""
+	if source.Err != nil {
+		failed, _ = s.o.Privacy.Redact(audit.Bounded(source.Err.Error()))
 	}
-	b = appendSome(b, bounded(source.Note))
+	b = appendSome(appendSome(b, failed), audit.Bounded(source.Note))
 	s.scratch = b
 	id := s.id(rows, policyTable, b)
 	s.policies.put(key, id, 0)
@@ -358,7 +345,7 @@ func (s *encoder) snapshot(rows *[]byte, a *rules.Snapshot) int64 {
 	}
 	site, body := s.site(rows, a.Origin.Scheme, a.Origin.Host, a.Origin.Port), s.body(rows, a)
 	b := appendTime(appendInteger(s.scratch[:0], site), a.FetchedAt)
-	b = appendText(appendSome(b, bounded(a.AskedAs)), jsonText(append([]string{}, a.Chain...)))
+	b = appendText(appendSome(b, audit.Bounded(a.AskedAs)), jsonText(append([]string{}, a.Chain...)))
 	header := a.Header
 	if header == nil {
 		header = http.Header{}

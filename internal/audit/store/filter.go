@@ -73,6 +73,14 @@ func (f *Filter) Condition() string {
 	return strings.Join(all, " AND ")
 }
 
+// selection returns the condition and the order of the rows that f selects.
+func (f *Filter) selection() string {
+	if f.Newest {
+		return f.Condition() + " ORDER BY seq DESC LIMIT 1"
+	}
+	return f.Condition() + " ORDER BY seq"
+}
+
 // Window returns the conditions on the column time.
 func (f *Filter) Window() (all []string) {
 	if !f.From.IsZero() {

@@ -102,11 +102,7 @@ func (p *pruner) startPart() {
 // chooseTarget returns the last commit of the part to remove now; 0: none.
 func (p *pruner) chooseTarget(s size, now time.Time) (target int64, err error) {
 	var oldest, run int64
-	err = p.db.each("SELECT time, run FROM commits ORDER BY n LIMIT 1", func(f *fields) error {
-		oldest, run = f.integer(), f.integer()
-		return nil
-	})
-	if err != nil || run == 0 {
+	if err = p.db.row("SELECT time, run FROM commits ORDER BY n LIMIT 1", &oldest, &run); err != nil || run == 0 {
 		return 0, err
 	}
 	end := micro(now.Add(-p.limits.keep))
@@ -131,10 +127,7 @@ func (p *pruner) chooseTarget(s size, now time.Time) (target int64, err error) {
 // partEnd returns the last commit of the part of a run, and its time; 0 when it is
 // the last part.
 func (b *database) partEnd(run int64) (n, time int64, err error) {
-	n, err = b.integer(fmt.Sprintf("SELECT n - 1 FROM commits WHERE run > %d ORDER BY n LIMIT 1", run))
-	if err == nil && n > 0 {
-		time, err = b.integer(fmt.Sprintf("SELECT time FROM commits WHERE n = %d", n))
-	}
+	err = b.row(fmt.Sprintf("SELECT n, time FROM commits WHERE n = (SELECT n - 1 FROM commits WHERE run > %d ORDER BY n LIMIT 1)", run), &n, &time)
 	return n, time, err
 }
 
@@ -149,10 +142,8 @@ type size struct {
 // size returns the size of the record with its tail and write-ahead log.
 func (p *pruner) size() (s size, err error) {
 	var pages int64
-	for pragma, into := range map[string]*int64{"page_count": &pages, "freelist_count": &s.free, "page_size": &s.page} {
-		if *into, err = p.db.integer("PRAGMA " + pragma); err != nil {
-			return s, err
-		}
+	if err = p.db.row("SELECT * FROM pragma_page_count, pragma_freelist_count, pragma_page_size", &pages, &s.free, &s.page); err != nil {
+		return s, err
 	}
 	beside := p.tail()
 	if info, err := os.Stat(p.db.path + "-wal"); err == nil {

@@ -100,8 +100,7 @@ func (b *database) addTimes(s *stub, c *commit) error {
 	}
 	var first, last int64
 	query := fmt.Sprintf("SELECT (SELECT time FROM entry WHERE seq = %d), (SELECT time FROM entry WHERE seq = %d)", s.Last[entryTable]+1, c.last[entryTable])
-	err := b.each(query, func(f *fields) error { first, last = f.integer(), f.integer(); return nil })
-	if err != nil {
+	if err := b.row(query, &first, &last); err != nil {
 		return err
 	}
 	if s.Removed.From.IsZero() {
@@ -112,15 +111,15 @@ func (b *database) addTimes(s *stub, c *commit) error {
 }
 
 // stub returns the latest stub; an empty one when nothing was removed.
-func (b *database) stub() (s *stub, err error) {
-	err = b.each("SELECT pruned FROM commits WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1", func(f *fields) error {
-		s, err = readStub(f.octets())
-		return err
-	})
-	if err != nil || s != nil {
-		return s, err
+func (c *conn) stub() (s *stub, err error) {
+	var text []byte
+	if err = c.row("SELECT pruned FROM commits WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1", &text); err != nil {
+		return nil, err
 	}
-	pairs, _, err := b.about()
+	if text != nil {
+		return readStub(text)
+	}
+	pairs, _, err := c.about()
 	return &stub{Root: root(pairs)}, err
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"hash/maphash"
 	"iter"
@@ -98,25 +97,21 @@ func newRecord(c *conn) (*Record, error) {
 
 // readHead reads the head of the chain and the range of entries.
 func (r *Record) readHead(c *conn) error {
-	b := &database{conn: c}
-	if err := b.findHead(); err != nil {
+	if err := c.findHead(); err != nil {
 		return err
 	}
-	r.Store, r.head = b.store, b.head
+	r.Store, r.head = c.store, c.head
 	if isAbandoned(r.Path) { // else a heed adds them
-		r.Waiting = inTail(c.layout, r.Path, b.store, b.head.last[entryTable])
+		r.Waiting = c.inTail()
 	}
-	s, err := b.stub()
+	s, err := c.stub()
 	if err != nil {
 		return err
 	}
 	if s.Through > 0 {
 		r.stub = s
 	}
-	return c.each("SELECT coalesce(min(seq), 1), max(seq) FROM entry", func(f *fields) error {
-		r.First, r.Last = f.integer(), f.integer()
-		return nil
-	})
+	return c.row("SELECT coalesce(min(seq), 1), max(seq) FROM entry", &r.First, &r.Last)
 }
 
 // readTimes sets start, end and Last.
@@ -126,10 +121,7 @@ func (r *Record) readTimes() error {
 		return err
 	}
 	defer c.Close()
-	return c.each("SELECT min(time), max(time), max(seq) FROM entry", func(f *fields) error {
-		r.start, r.end, r.Last = f.integer(), f.integer(), f.integer()
-		return nil
-	})
+	return c.row("SELECT min(time), max(time), max(seq) FROM entry", &r.start, &r.end, &r.Last)
 }
 
 // share assigns each entry to one of the files of a record: the latest file that has
@@ -166,7 +158,7 @@ func (r *Record) prefixOf(later *Record) error {
 	}
 	defer reader.Close()
 	var hash []byte
-	err = reader.each(fmt.Sprintf("SELECT hash FROM commits WHERE n = %d", r.head.n), func(f *fields) error { hash = f.octets(); return nil })
+	err = reader.row(fmt.Sprintf("SELECT hash FROM commits WHERE n = %d", r.head.n), &hash)
 	switch {
 	case err != nil:
 		return err
@@ -195,12 +187,11 @@ func viewWhole(path string) (c *conn, waiting int64, err error) {
 		return c, 0, err
 	}
 	err = Settle(path)
-	b := &database{conn: c}
 	switch {
 	case isDamage(err):
 	case err != nil:
-		if err = b.findHead(); err == nil {
-			waiting = inTail(c.layout, path, b.store, b.head.last[entryTable])
+		if err = c.findHead(); err == nil {
+			waiting = c.inTail()
 		}
 	case !isAbandoned(path):
 		_ = waitComplete(c, viewTimeout) // Record.Waiting counts what is missing
@@ -251,10 +242,10 @@ func isAbandoned(path string) bool {
 	return true
 }
 
-// inTail returns the number of decisions after id last in the tail of a record.
-func inTail(l layout, path, store string, last int64) (n int64) {
-	for id := range l.decisions(wal.Blocks(path, store)) {
-		if id > last {
+// inTail returns the number of decisions in the tail of a record that are after its head.
+func (c *conn) inTail() (n int64) {
+	for id := range c.layout.decisions(wal.Blocks(c.path, c.store)) {
+		if id > c.head.last[entryTable] {
 			n++
 		}
 	}
@@ -303,25 +294,18 @@ type File struct {
 
 // File returns the description of the record.
 func (r *Reader) File() (File, error) {
-	f := File{Name: r.path}
-	for query, row := range map[string]func(*fields) error{
-		"SELECT (SELECT value FROM about WHERE key = 'store'), (SELECT value FROM about WHERE key = 'created')": func(c *fields) error {
-			f.Store, f.Created = c.text(), c.text()
-			return nil
+	f := File{Name: r.path, Elsewhere: r.elsewhere}
+	for query, row := range map[string]func(*fields){
+		"SELECT (SELECT value FROM about WHERE key = 'store'), (SELECT value FROM about WHERE key = 'created')": func(c *fields) { c.read(&f.Store, &f.Created) },
+		"SELECT coalesce(min(seq), 1), max(seq), min(time), max(time), count(*), (SELECT coalesce(min(seq), 1) FROM main.entry) FROM entry": func(c *fields) {
+			c.read(&f.FirstSeq, &f.LastSeq, &f.First, &f.Last, &f.Decisions, &f.Pruned)
+			f.Pruned--
 		},
-		"SELECT coalesce(min(seq), 1), max(seq), min(time), max(time), count(*), (SELECT coalesce(min(seq), 1) FROM main.entry) FROM entry": func(c *fields) error {
-			f.FirstSeq, f.LastSeq, f.First, f.Last, f.Decisions = c.integer(), c.integer(), c.time(), c.time(), c.integer()
-			f.Pruned, f.Elsewhere = c.integer()-1, r.elsewhere
-			return nil
-		},
-		"SELECT DISTINCT heed FROM run ORDER BY 1":                        func(c *fields) error { f.Heeds = append(f.Heeds, c.text()); return nil },
-		"SELECT DISTINCT engine FROM ground ORDER BY 1":                   func(c *fields) error { f.Engines = append(f.Engines, c.integer()); return nil },
-		"SELECT DISTINCT hash FROM configuration ORDER BY 1":              func(c *fields) error { f.Configs = append(f.Configs, c.text()); return nil },
-		"SELECT DISTINCT note FROM run WHERE note IS NOT NULL ORDER BY 1": func(c *fields) error { f.Notes = append(f.Notes, c.text()); return nil },
-		"SELECT n, entry, hash FROM commits ORDER BY n DESC LIMIT 1": func(c *fields) error {
-			f.Commit, f.CommittedTo, f.Head = c.integer(), c.integer(), hex.EncodeToString(c.octets())
-			return nil
-		},
+		"SELECT DISTINCT heed FROM run ORDER BY 1":                               func(c *fields) { f.Heeds = append(f.Heeds, c.text()) },
+		"SELECT DISTINCT engine FROM ground ORDER BY 1":                          func(c *fields) { f.Engines = append(f.Engines, c.integer()) },
+		"SELECT DISTINCT hash FROM configuration ORDER BY 1":                     func(c *fields) { f.Configs = append(f.Configs, c.text()) },
+		"SELECT DISTINCT note FROM run WHERE note IS NOT NULL ORDER BY 1":        func(c *fields) { f.Notes = append(f.Notes, c.text()) },
+		"SELECT n, entry, lower(hex(hash)) FROM commits ORDER BY n DESC LIMIT 1": func(c *fields) { c.read(&f.Commit, &f.CommittedTo, &f.Head) },
 	} {
 		if err := r.each(query, row); err != nil {
 			return f, err
@@ -389,12 +373,10 @@ func (r *Record) ids(from, to int64, each func(seq int64, id [16]byte, content u
 	}
 	defer c.Close()
 	return c.each(fmt.Sprintf(`SELECT e.seq, e.id, concat_ws(' ', e.time, e.method, g.verdict, g.reason, g.group_name, g.rule, g.line)
-FROM entry e JOIN ground g ON g.id = e.ground WHERE e.time BETWEEN %d AND %d AND e.seq <= %d ORDER BY e.seq`, from, to, r.Last), func(f *fields) error {
-		seq, id, content := f.integer(), f.octets(), f.text()
-		if len(id) != 16 {
-			return nil
+FROM entry e JOIN ground g ON g.id = e.ground WHERE e.time BETWEEN %d AND %d AND e.seq <= %d ORDER BY e.seq`, from, to, r.Last), func(f *fields) {
+		if seq, id, content := f.integer(), f.octets(), f.text(); len(id) == 16 {
+			f.fail(each(seq, [16]byte(id), maphash.String(seed, content)))
 		}
-		return each(seq, [16]byte(id), maphash.String(seed, content))
 	})
 }
 

@@ -55,10 +55,13 @@ func ReadSeal(text []byte) (*Seal, error) {
 	return s, nil
 }
 
-// sealed returns a *Damage unless the seal is in the chain.
+// sealed returns a *Damage unless the views are those of heed and the seal is in the chain.
 func (v *verifier) sealed() error {
 	s, found := v.seal, v.found != nil
-	if s == nil {
+	switch {
+	case v.views != nil:
+		return v.views
+	case s == nil:
 		return nil
 	}
 	commit := s.Commit
@@ -156,12 +159,8 @@ var earlierViews = map[string][]string{
 const objectsQuery = "SELECT type || ' ' || name, iif(typeof(sql) = 'text', sql, '') FROM sqlite_schema"
 
 // objects returns a func that adds rows of objectsQuery to in.
-func objects(in map[string]string) func(*fields) error {
-	return func(f *fields) error {
-		name, sql := f.text(), f.text()
-		in[name] = normalizeSQL(sql)
-		return nil
-	}
+func objects(in map[string]string) func(*fields) {
+	return func(f *fields) { in[f.text()] = normalizeSQL(f.text()) }
 }
 
 // expected is Schema as SQLite has it: its objects, and the types of the columns of its tables.
@@ -183,10 +182,7 @@ var expectedSchema = sync.OnceValues(func() (*expected, error) {
 	want := &expected{objects: map[string]string{}}
 	err = c.each(objectsQuery, objects(want.objects))
 	for t := range want.types {
-		err = errors.Join(err, c.each("SELECT type FROM pragma_table_info('"+table(t).String()+"') ORDER BY cid", func(f *fields) error {
-			want.types[t] = append(want.types[t], f.text())
-			return nil
-		}))
+		err = errors.Join(err, c.each("SELECT type FROM pragma_table_info('"+table(t).String()+"') ORDER BY cid", func(f *fields) { want.types[t] = append(want.types[t], f.text()) }))
 	}
 	return want, err
 })
@@ -204,12 +200,10 @@ func normalizeSQL(text string) string {
 
 // pages runs SQLite's check of the pages of the file.
 func (v *verifier) pages() error {
-	return v.each("PRAGMA quick_check(1)", func(f *fields) error {
-		found := f.text()
-		if found == "ok" {
-			return nil
+	return v.each("PRAGMA quick_check(1)", func(f *fields) {
+		if found := f.text(); found != "ok" {
+			f.fail(&Damage{What: "SQLite finds it inconsistent: " + found,
+				Means: "All rows are as they were written, but ordinary tools may not find all of them. heed audit backup makes a sound copy."})
 		}
-		return errors.Join(&Damage{What: "SQLite finds it inconsistent: " + found,
-			Means: "All rows are as they were written, but ordinary tools may not find all of them. heed audit backup makes a sound copy."})
 	})
 }

@@ -16,7 +16,6 @@ type Search struct {
 	Class  reason.Class // with ByClass
 	// ByClass selects the decisions that are counted as Class, by their last verdict.
 	ByClass bool
-	Oldest  bool // the first decisions first
 }
 
 // Condition returns s as an SQL condition on entry and outcome, joined.
@@ -50,23 +49,21 @@ func (s *Search) text() string {
 }
 
 // Latest calls row with the last decisions that s selects, at most limit, the last one
-// first, until row returns an error. With Oldest these are the first ones, the first one
-// first.
+// first, until row returns an error.
 func (r *Reader) Latest(s *Search, limit int, row func(*Entry) error) error {
-	order := "DESC"
-	if s.Oldest {
-		order = "ASC"
-	}
-	return r.entries(s.Condition()+fmt.Sprintf(" ORDER BY seq %s LIMIT %d", order, limit), row)
+	return r.entries(s.Condition()+fmt.Sprintf(" ORDER BY seq DESC LIMIT %d", limit), row)
+}
+
+// TimeFrom returns the time of the first decision from an entry.seq on.
+func (r *Reader) TimeFrom(seq int64) (t time.Time, err error) {
+	err = r.row(fmt.Sprintf("SELECT time FROM entry WHERE seq >= %d ORDER BY seq LIMIT 1", seq), &t)
+	return t, err
 }
 
 // Range returns the first and the last entry.seq of the decisions. Last is less than first
 // when there are none.
 func (c *conn) Range() (first, last int64, err error) {
-	err = c.each("SELECT coalesce((SELECT seq FROM entry ORDER BY seq LIMIT 1), 1), coalesce((SELECT seq FROM entry ORDER BY seq DESC LIMIT 1), 0)", func(f *fields) error {
-		first, last = f.integer(), f.integer()
-		return nil
-	})
+	err = c.row("SELECT coalesce((SELECT seq FROM entry ORDER BY seq LIMIT 1), 1), coalesce((SELECT seq FROM entry ORDER BY seq DESC LIMIT 1), 0)", &first, &last)
 	return first, last, err
 }
 
@@ -85,17 +82,13 @@ func (c *conn) SeqAt(t time.Time) (int64, error) {
 	at := t.Add(-clockSlack).UnixMicro()
 	for to++; from < to; {
 		middle := from + (to-from)/2
-		next, late := to, true
-		err := c.each(fmt.Sprintf("SELECT seq, time >= %d FROM entry WHERE seq >= %d ORDER BY seq LIMIT 1", at, middle), func(f *fields) error {
-			next, late = f.integer(), f.flag()
-			return nil
-		})
-		switch {
-		case err != nil:
+		next, when := to, at
+		if err := c.row(fmt.Sprintf("SELECT seq, time FROM entry WHERE seq >= %d ORDER BY seq LIMIT 1", middle), &next, &when); err != nil {
 			return 0, err
-		case late:
+		}
+		if when >= at {
 			to = middle
-		default:
+		} else {
 			from = next + 1
 		}
 	}
@@ -130,10 +123,7 @@ func (r *Reader) Totals(from time.Time, most int, row func(*Total)) (since time.
 // its first decision.
 func (r *Reader) TotalsBefore(from time.Time, row func(*Total)) error {
 	var run, began, client int64
-	err := r.each("SELECT id, time FROM run WHERE time = (SELECT time FROM run ORDER BY id DESC LIMIT 1) ORDER BY id LIMIT 1", func(f *fields) error {
-		run, began = f.integer(), f.integer()
-		return nil
-	})
+	err := r.row("SELECT id, time FROM run WHERE time = (SELECT time FROM run ORDER BY id DESC LIMIT 1) ORDER BY id LIMIT 1", &run, &began)
 	if err != nil {
 		return err
 	}
@@ -149,11 +139,10 @@ func (r *Reader) TotalsBefore(from time.Time, row func(*Total)) error {
 
 // totals calls row with the rows of counts of a condition, added up by columns.
 func (r *Reader) totals(columns, condition string, row func(*Total)) error {
-	return r.each("SELECT "+columns+", failed, sum(requests), max(period * 900 + last) * 1000000 FROM counts JOIN ground ON id = ground WHERE "+condition+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(f *fields) error {
+	return r.each("SELECT "+columns+", failed, sum(requests), max(period * 900 + last) * 1000000 FROM counts JOIN ground ON id = ground WHERE "+condition+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(f *fields) {
 		t := Total{Client: f.integer(), Site: f.integer(), Period: f.integer() * countPeriod}
 		t.Verdict = Verdict{Verdict: f.text(), Reason: f.text(), Rule: f.text(), Line: int(f.integer())}
 		t.Failed, t.Requests, t.Last = f.flag(), f.integer(), f.integer()
 		row(&t)
-		return nil
 	})
 }

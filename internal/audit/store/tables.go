@@ -54,12 +54,11 @@ type Counted struct {
 
 // Counted calls row with every number of requests in the window of filter.
 func (r *Reader) Counted(filter *Filter, row func(*Counted)) error {
-	return r.each("SELECT id, count, why IS NULL, why FROM exempt WHERE "+filter.Counted(), func(f *fields) error {
+	return r.each("SELECT id, count, why IS NULL, why FROM exempt WHERE "+filter.Counted(), func(f *fields) {
 		n := &Counted{ID: f.integer(), Count: f.integer(), Exempt: f.flag()}
 		if g, ok := audit.ParseGap(f.text(), n.Count); ok {
 			n.Gap = &g
 		}
 		row(n)
-		return nil
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"heed/internal/audit"
-	"heed/internal/audit/store/wal"
 )
 
 // stuck has nothing be written to w's tail until the function it returns is
@@ -43,9 +42,8 @@ func intact(t *testing.T, path string) (entries, outcomes int) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	err = c.each("SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM outcome)", func(f *fields) error {
+	err = c.each("SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM outcome)", func(f *fields) {
 		entries, outcomes = int(f.integer()), int(f.integer())
-		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +230,7 @@ func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
 	defer c.Close()
 	var n int64
 	var why string
-	err = c.each("SELECT sum(count), max(why) FROM exempt", func(f *fields) error { n, why = f.integer(), f.text(); return nil })
+	err = c.row("SELECT sum(count), max(why) FROM exempt", &n, &why)
 	if err != nil || n != 7 || !strings.Contains(why, "audit.db.tail") {
 		t.Errorf("the record says %d: %q (%v)", n, why, err)
 	}
@@ -276,7 +274,7 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	w := mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{Disk: true})
 	synced := 0
-	w.wal.Sync = func(f *os.File) error { synced++; return wal.Fsync(f) }
+	w.wal.Sync = func(f *os.File) error { synced++; return f.Sync() }
 	for i := range 3 {
 		if err := w.Decided(request(i)); err != nil {
 			t.Fatal(err)
@@ -289,7 +287,7 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 	if err := w.Decided(request(4)); err == nil {
 		t.Error("recorded although the disk did not take it")
 	}
-	w.wal.Sync = wal.Fsync
+	w.wal.Sync = (*os.File).Sync
 }
 
 func TestHeed_FailedWritesNeverSpoilTheRecord(t *testing.T) {

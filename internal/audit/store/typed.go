@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"slices"
 	"strings"
 
@@ -19,16 +17,13 @@ import (
 
 // Run returns the version of heed of a run.
 func (r *Reader) Run(id int64) (heed string, err error) {
-	err = r.one(runTable, id, "SELECT heed FROM run WHERE id = %d", func(f *fields) error { heed = f.text(); return nil })
+	err = r.one(runTable, id, "SELECT heed FROM run WHERE id = %d", func(f *fields) { f.read(&heed) })
 	return heed, err
 }
 
 // Configuration returns the hash and the text of settings, without secrets.
 func (r *Reader) Configuration(id int64) (hash, text string, err error) {
-	err = r.one(configurationTable, id, "SELECT hash, text FROM configuration WHERE id = %d", func(f *fields) error {
-		hash, text = f.text(), f.text()
-		return nil
-	})
+	err = r.one(configurationTable, id, "SELECT hash, text FROM configuration WHERE id = %d", func(f *fields) { f.read(&hash, &text) })
 	return hash, text, err
 }
 
@@ -68,36 +63,33 @@ func AgentName(configured string, tokens []string) string {
 
 const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent, purpose, signed_key, signed_by"
 
-func (f *fields) client(c *Client) error {
-	c.ID, c.Address, c.User, c.Name, c.Mode = f.integer(), f.text(), f.text(), f.text(), f.text()
-	c.UserAgent = f.text()
+func (f *fields) client() *Client {
+	c := &Client{ID: f.integer(), Address: f.text(), User: f.text(), Name: f.text(), Mode: f.text(), UserAgent: f.text()}
 	tokens := f.text()
 	c.Declared, c.Sent = f.flag(), f.text()
 	purposes := f.text()
 	c.SignedKey, c.SignedBy = f.text(), f.text()
 	if purposes != "" && json.Unmarshal([]byte(purposes), &c.Purposes) != nil {
-		return fmt.Errorf("%s %d: its purposes are no JSON array\nSee `heed audit verify`", askerTable, c.ID)
+		f.fail(fmt.Errorf("%s %d: its purposes are no JSON array\nSee `heed audit verify`", askerTable, c.ID))
 	}
-	if err := json.Unmarshal([]byte(tokens), &c.Tokens); err != nil {
-		return fmt.Errorf("%s %d: its tokens are no JSON array\nSee `heed audit verify`", askerTable, c.ID)
+	if json.Unmarshal([]byte(tokens), &c.Tokens) != nil {
+		f.fail(fmt.Errorf("%s %d: its tokens are no JSON array\nSee `heed audit verify`", askerTable, c.ID))
 	}
-	return nil
+	return c
 }
 
 // Client returns one client.
-func (r *Reader) Client(id int64) (*Client, error) {
-	c := &Client{}
-	return c, r.one(askerTable, id, clientColumns+" FROM asker WHERE id = %d", func(f *fields) error { return f.client(c) })
+func (r *Reader) Client(id int64) (c *Client, err error) {
+	err = r.one(askerTable, id, clientColumns+" FROM asker WHERE id = %d", func(f *fields) { c = f.client() })
+	return c, err
 }
 
 // Clients calls row with every client.
 func (r *Reader) Clients(filter *Filter, row func(*Client)) error {
-	return r.each(clientColumns+", "+filter.Clients()+" FROM asker", func(f *fields) error {
-		c := &Client{}
-		err := f.client(c)
+	return r.each(clientColumns+", "+filter.Clients()+" FROM asker", func(f *fields) {
+		c := f.client()
 		c.Selected = f.flag()
 		row(c)
-		return err
 	})
 }
 
@@ -110,24 +102,18 @@ func (r *Reader) Site(id int64) (o rules.Origin, err error) {
 	if id == 0 {
 		return o, nil
 	}
-	err = r.one(siteTable, id, "SELECT scheme, host, port FROM site WHERE id = %d", func(f *fields) error { o = f.origin(); return nil })
+	err = r.one(siteTable, id, "SELECT scheme, host, port FROM site WHERE id = %d", func(f *fields) { o = f.origin() })
 	return o, err
 }
 
 // Sites calls row with every site, and whether filter selects it.
 func (r *Reader) Sites(filter *Filter, row func(id int64, o rules.Origin, selected bool)) error {
-	return r.each("SELECT id, scheme, host, port, "+filter.Hosts()+" FROM site", func(f *fields) error {
-		row(f.integer(), f.origin(), f.flag())
-		return nil
-	})
+	return r.each("SELECT id, scheme, host, port, "+filter.Hosts()+" FROM site", func(f *fields) { row(f.integer(), f.origin(), f.flag()) })
 }
 
 // RequestedSites returns the sites of the decisions that filter selects.
 func (r *Reader) RequestedSites(filter *Filter) (all []rules.Origin, err error) {
-	err = r.each("SELECT DISTINCT scheme, host, port FROM site WHERE id IN (SELECT site FROM entry WHERE "+filter.Condition()+")", func(f *fields) error {
-		all = append(all, f.origin())
-		return nil
-	})
+	err = r.each("SELECT DISTINCT scheme, host, port FROM site WHERE id IN (SELECT site FROM entry WHERE "+filter.Condition()+")", func(f *fields) { all = append(all, f.origin()) })
 	return all, err
 }
 
@@ -158,7 +144,7 @@ type Basis struct {
 
 // Bases calls row with every basis with an id of at least from and less than before.
 func (r *Reader) Bases(from, before int64, row func(*Basis)) error {
-	return r.each(fmt.Sprintf("SELECT %s FROM ground WHERE id >= %d AND id < %d", strings.Join(tables[groundTable].columns, ", "), from, before), func(f *fields) error {
+	return r.each(fmt.Sprintf("SELECT %s FROM ground WHERE id >= %d AND id < %d", strings.Join(tables[groundTable].columns, ", "), from, before), func(f *fields) {
 		row(&Basis{
 			ID: f.integer(), Judged: f.text(),
 			Verdict: Verdict{
@@ -167,7 +153,6 @@ func (r *Reader) Bases(from, before int64, row func(*Basis)) error {
 			},
 			Detail: f.text(), Policy: f.integer(), Configuration: f.integer(), Engine: int(f.integer()), Signals: f.text(),
 		})
-		return nil
 	})
 }
 
@@ -199,7 +184,7 @@ func (f *fields) policy() *Policy {
 
 // Policy returns one policy, with its origin and snapshot.
 func (r *Reader) Policy(id int64) (p *Policy, err error) {
-	err = r.one(policyTable, id, policyColumns+" FROM policy p WHERE id = %d", func(f *fields) error { p = f.policy(); return nil })
+	err = r.one(policyTable, id, policyColumns+" FROM policy p WHERE id = %d", func(f *fields) { p = f.policy() })
 	if err != nil {
 		return nil, err
 	}
@@ -218,11 +203,10 @@ var policyColumns = "SELECT p." + strings.Join(tables[policyTable].columns, ", p
 // Policies calls row with every policy and its Answer, in the order of their ids. Their
 // sources have no origin and no snapshot.
 func (r *Reader) Policies(row func(*Policy)) error {
-	return r.each(policyColumns+", n.asked_as, n.time, n.status, n.body FROM policy p LEFT JOIN snapshot n ON n.id = p.snapshot ORDER BY p.id", func(f *fields) error {
+	return r.each(policyColumns+", n.asked_as, n.time, n.status, n.body FROM policy p LEFT JOIN snapshot n ON n.id = p.snapshot ORDER BY p.id", func(f *fields) {
 		p := f.policy()
 		p.Answer = Answer{ID: p.Snapshot, Site: p.Site, AskedAs: f.text(), Time: f.integer(), Status: f.integer(), Body: f.integer()}
 		row(p)
-		return nil
 	})
 }
 
@@ -230,14 +214,13 @@ func (r *Reader) Policies(row func(*Policy)) error {
 func (r *Reader) Snapshot(id int64) (*rules.Snapshot, error) {
 	n := &rules.Snapshot{SHA256: rules.DigestOf(nil)}
 	err := r.one(snapshotTable, id, `SELECT n.time, n.asked_as, n.chain, n.status, n.headers, b.sha256, b.size, b.zlib
-FROM snapshot n LEFT JOIN body b ON b.id = n.body WHERE n.id = %d`, func(f *fields) error {
+FROM snapshot n LEFT JOIN body b ON b.id = n.body WHERE n.id = %d`, func(f *fields) {
 		n.FetchedAt, n.AskedAs = f.time(), f.text()
 		_ = json.Unmarshal([]byte(f.text()), &n.Chain) // an invalid value is left out; Verify reports it
 		n.Status = int(f.integer())
 		_ = json.Unmarshal([]byte(f.text()), &n.Header)
 		copy(n.SHA256[:], f.octets())
 		n.Size, n.Zlib = int(f.integer()), f.octets()
-		return nil
 	})
 	return n, err
 }
@@ -254,19 +237,17 @@ type Answer struct {
 
 // Answers calls row with every Answer.
 func (r *Reader) Answers(row func(*Answer)) error {
-	return r.each("SELECT n.id, n.site, n.asked_as, n.time, n.status, b.sha256, n.body FROM snapshot n LEFT JOIN body b ON b.id = n.body", func(f *fields) error {
+	return r.each("SELECT n.id, n.site, n.asked_as, n.time, n.status, b.sha256, n.body FROM snapshot n LEFT JOIN body b ON b.id = n.body", func(f *fields) {
 		row(&Answer{f.integer(), f.integer(), f.text(), f.integer(), f.integer(), hex.EncodeToString(f.octets()), f.integer()})
-		return nil
 	})
 }
 
 // Body returns the bytes of a robots.txt.
 func (r *Reader) Body(id int64) (text []byte, err error) {
 	n := &rules.Snapshot{}
-	err = r.one(bodyTable, id, "SELECT sha256, size, zlib FROM body WHERE id = %d", func(f *fields) error {
+	err = r.one(bodyTable, id, "SELECT sha256, size, zlib FROM body WHERE id = %d", func(f *fields) {
 		copy(n.SHA256[:], f.octets())
 		n.Size, n.Zlib = int(f.integer()), f.octets()
-		return nil
 	})
 	if err == nil {
 		text, err = n.Body()
@@ -317,51 +298,56 @@ type Outcome struct {
 // Entries calls row with every decision that filter selects, in the order of
 // the record, until row returns an error.
 func (r *Reader) Entries(filter *Filter, row func(*Entry) error) error {
-	order := " ORDER BY seq"
-	if filter.Newest {
-		order = " ORDER BY seq DESC LIMIT 1"
-	}
-	return r.entries(filter.Condition()+order, row)
-}
-
-// All returns the decisions that filter selects, in the order of the record, as a sequence
-// that ends with the first error.
-func (r *Reader) All(filter *Filter) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		more := true
-		err := r.Entries(filter, func(e *Entry) error {
-			if more = yield(e, nil); !more {
-				return io.EOF
-			}
-			return nil
-		})
-		if err != nil && more {
-			yield(nil, err)
-		}
-	}
+	return r.entries(filter.selection(), row)
 }
 
 // entries calls row with the decisions of a query, of which the text is what follows WHERE.
 func (r *Reader) entries(where string, row func(*Entry) error) error {
-	return r.each(`SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, coalesce(policy_age, -1), asked, waited, part, revises,
+	return r.each(entryQuery+where, func(f *fields) { f.fail(row(f.entry())) })
+}
+
+// Pull returns a func that returns the next of the decisions that filter selects, in the order
+// of the record; nil after the last. The caller calls stop.
+func (r *Reader) Pull(filter *Filter) (next func() (*Entry, error), stop func(), err error) {
+	rows, err := r.Query(entryQuery + filter.selection())
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", r.path, err)
+	}
+	next = func() (e *Entry, err error) {
+		values, err := rows.Next()
+		if err == nil && values != nil {
+			f := fields{values: values}
+			e, err = f.entry(), f.err
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.path, err)
+		}
+		return e, nil
+	}
+	return next, rows.Close, nil
+}
+
+const entryQuery = `SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, coalesce(policy_age, -1), asked, waited, part, revises,
 status, from_site, bytes_in, bytes_out, duration, truncated, error, late, site_status, site_answer, outcome.signals
-FROM entry LEFT JOIN outcome ON entry = seq WHERE `+where, func(f *fields) error {
-		e := &Entry{
-			Seq: f.integer(), ID: f.octets(), Time: f.integer(), Run: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(),
-			Port: int(f.integer()), Method: f.text(), Target: string(f.octets()), Redacted: f.flag(), PolicyAge: f.integer(),
-		}
-		e.Delay, e.Waited, e.Part, e.Revises = f.integer(), f.integer(), f.text(), f.octets()
-		if f.null() {
-			return row(e)
-		}
-		e.Outcome = &Outcome{
-			Status: int(f.integer()), FromSite: f.flag(), BytesIn: f.integer(), BytesOut: f.integer(),
-			Duration: float64(f.integer()) / 1e6, Truncated: f.flag(), Error: f.text(),
-		}
-		e.Late = f.integer()
-		e.Outcome.SiteStatus, e.Outcome.SiteAnswer, e.Outcome.Signals = int(f.integer()), f.text(), f.text()
-		return row(e)
-	})
+FROM entry LEFT JOIN outcome ON entry = seq WHERE `
+
+// entry returns a row of entryQuery.
+func (f *fields) entry() *Entry {
+	e := &Entry{
+		Seq: f.integer(), ID: f.octets(), Time: f.integer(), Run: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(),
+		Port: int(f.integer()), Method: f.text(), Target: string(f.octets()), Redacted: f.flag(), PolicyAge: f.integer(),
+		Delay: f.integer(), Waited: f.integer(), Part: f.text(), Revises: f.octets(),
+	}
+	if f.null() {
+		return e
+	}
+	e.Outcome = &Outcome{
+		Status: int(f.integer()), FromSite: f.flag(), BytesIn: f.integer(), BytesOut: f.integer(),
+		Duration: float64(f.integer()) / 1e6, Truncated: f.flag(), Error: f.text(),
+	}
+	e.Late = f.integer()
+	e.Outcome.SiteStatus, e.Outcome.SiteAnswer, e.Outcome.Signals = int(f.integer()), f.text(), f.text()
+	return e
 }
 
 // Request is a request as reports count it, with its last verdict: the late one if
@@ -394,7 +380,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 	where := strings.Join(append(filter.Window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
 	q := &Request{}
 	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_in, bytes_out, site_answer, outcome.signals"+columns+
-		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) error {
+		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) {
 		*q = Request{
 			Seq: f.integer(), Time: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(), Waited: f.integer(), Delay: f.integer(),
 			Ended: !f.null(),
@@ -405,7 +391,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 		if targets {
 			q.Method, q.Target, q.Redacted = f.text(), string(f.octets()), f.flag()
 		}
-		return row(q)
+		f.fail(row(q))
 	})
 }
 

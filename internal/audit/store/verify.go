@@ -57,7 +57,8 @@ func Verify(ctx context.Context, path string, seal *Seal, progress func(done, al
 		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, progress: progress, pending: map[int64][]pendingOutcome{}}
 		err = v.verify()
 		if v.before != nil {
-			proof.Waiting = inTail(c.layout, path, proof.Store, v.before.last[entryTable])
+			c.store, c.head = proof.Store, *v.before
+			proof.Waiting = c.inTail()
 		}
 		v.close()
 	}
@@ -102,12 +103,16 @@ func (v *verifier) verify() error {
 	if _, err := v.Exec("BEGIN"); err != nil {
 		return err
 	}
-	if err := v.layout(); err != nil {
-		return err
+	for _, check := range []func() error{v.layout, v.begin, v.chain, v.nothingLeft, v.pages, v.counts, v.sealed} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	if err := v.begin(); err != nil {
-		return err
-	}
+	return nil
+}
+
+// chain checks all commits.
+func (v *verifier) chain() error {
 	for chain := v.at[commits]; chain.id != end; {
 		if err := v.ctx.Err(); err != nil {
 			return err
@@ -123,19 +128,7 @@ func (v *verifier) verify() error {
 			return err
 		}
 	}
-	if err := v.nothingLeft(); err != nil {
-		return err
-	}
-	if err := v.pages(); err != nil {
-		return err
-	}
-	if err := v.counts(); err != nil {
-		return err
-	}
-	if v.views != nil {
-		return v.views
-	}
-	return v.sealed()
+	return nil
 }
 
 func (v *verifier) close() {
@@ -346,11 +339,10 @@ func (r *Record) Miscount(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer reader.Close()
-	b := &database{conn: reader.conn}
-	if err := b.findHead(); err != nil {
+	if err := reader.findHead(); err != nil {
 		return "", viewError(r.Path, err)
 	}
-	s, err := b.stub()
+	s, err := reader.stub()
 	if err != nil {
 		return "", viewError(r.Path, err)
 	}
@@ -361,7 +353,7 @@ func (r *Record) Miscount(ctx context.Context) (string, error) {
 		}
 	}
 	for t := commits; t <= exemptTable; t++ {
-		missing, extra, err := b.miscount(s, t)
+		missing, extra, err := reader.miscount(s, t)
 		if err != nil {
 			return "", viewError(r.Path, err)
 		}
@@ -373,24 +365,21 @@ func (r *Record) Miscount(ctx context.Context) (string, error) {
 
 // miscount returns how many rows of t are missing after the stub s, up to the last commit, and
 // how many are after it.
-func (b *database) miscount(s *stub, t table) (missing, extra int64, err error) {
-	column, from, to := tables[t].columns[0], s.Through, b.head.n
+func (c *conn) miscount(s *stub, t table) (missing, extra int64, err error) {
+	column, from, to := tables[t].columns[0], s.Through, c.head.n
 	switch {
 	case t == outcomeTable:
 		column = "in_commit"
 	case t == exemptTable:
-		from, to = s.Exempt, b.head.exempt
+		from, to = s.Exempt, c.head.exempt
 	case t != commits:
-		from, to = s.Last[t], b.head.last[t]
+		from, to = s.Last[t], c.head.last[t]
 	}
 	covered := fmt.Sprint(to - from)
 	if t == outcomeTable {
 		covered = fmt.Sprintf("CAST((SELECT total(outcomes) FROM commits WHERE n > %d) AS INTEGER)", from)
 	}
 	query := fmt.Sprintf("SELECT %s - count(*) FILTER (WHERE %s <= %d), count(*) FILTER (WHERE %[2]s > %[3]d) FROM main.%[4]s WHERE %[2]s > %[5]d", covered, column, to, t, from)
-	err = b.each(query, func(f *fields) error {
-		missing, extra = f.integer(), f.integer()
-		return nil
-	})
+	err = c.row(query, &missing, &extra)
 	return missing, extra, err
 }

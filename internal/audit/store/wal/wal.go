@@ -314,21 +314,6 @@ func (t *Log) Drop(all bool) error {
 // Octets returns the size of both files.
 func (t *Log) Octets() int64 { return t.Size[0] + t.Size[1] }
 
-// Blocks returns the blocks in the tail of the record at path, which may be open for
-// writing.
-func Blocks(path, store string) (all []Block) {
-	for _, name := range Paths(path) {
-		file, err := ownfile.ReadRegular(name, maxTail*2)
-		if err != nil {
-			continue
-		}
-		if blocks, _, err := readBlocks(file.Data, store); err == nil {
-			all = append(all, blocks...)
-		}
-	}
-	return all
-}
-
 // HasBlocks reports whether the tail of the record at path has blocks.
 func HasBlocks(path string) bool {
 	for _, name := range Paths(path) {
@@ -339,9 +324,9 @@ func HasBlocks(path string) bool {
 	return false
 }
 
-// Undamaged returns the blocks in the tail of the record at path that can be read, also
+// Blocks returns the blocks in the tail of the record at path that can be read, also
 // those after damaged ones.
-func Undamaged(path, store string) (all []Block) {
+func Blocks(path, store string) (all []Block) {
 	for _, name := range Paths(path) {
 		file, err := ownfile.ReadRegular(name, maxTail*2)
 		if err != nil || !bytes.HasPrefix(file.Data, []byte(tailMagic+store)) {

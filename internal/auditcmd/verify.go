@@ -137,9 +137,7 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 func holds(p *store.Proof) string {
 	text := fmt.Sprintf("%s, %s and %s in %s", console.Plural(uint64(p.Rows["entry"]), "decision"), console.Plural(uint64(p.Rows["outcome"]), "outcome"),
 		console.Plural(uint64(p.Rows["body"]), "robots.txt file"), console.Plural(uint64(p.Commits), "commit"))
-	if !p.From.IsZero() {
-		text += ", from " + p.From.Format(time.RFC3339) + " to " + p.To.Format(time.RFC3339)
-	}
+	text += during(p.From, p.To)
 	if !p.Whole {
 		text = "read: " + text
 	}
@@ -148,11 +146,15 @@ func holds(p *store.Proof) string {
 
 // pruned returns what was removed from a record.
 func pruned(r *store.Removed) string {
-	text := fmt.Sprintf("%s and %s in %s", console.Plural(uint64(r.Entries), "decision"), console.Plural(uint64(r.Outcomes), "outcome"), console.Plural(uint64(r.Commits), "commit"))
-	if !r.From.IsZero() {
-		text += ", from " + r.From.Format(time.RFC3339) + " to " + r.To.Format(time.RFC3339)
+	return fmt.Sprintf("%s and %s in %s", console.Plural(uint64(r.Entries), "decision"), console.Plural(uint64(r.Outcomes), "outcome"), console.Plural(uint64(r.Commits), "commit")) + during(r.From, r.To)
+}
+
+// during returns the time of decisions, with a comma before it; empty for none.
+func during(from, to time.Time) string {
+	if from.IsZero() {
+		return ""
 	}
-	return text
+	return ", from " + from.Format(time.RFC3339) + " to " + to.Format(time.RFC3339)
 }
 
 // AuditSealCmd is `heed audit seal`.

@@ -134,6 +134,16 @@ func (m *Bounded[K, V]) At(key, other K, limit int, clone func(K) K) *V {
 	return v
 }
 
+// At returns the value of key in a map, which it adds when necessary.
+func At[K comparable, V any](m map[K]*V, key K) *V {
+	v := m[key]
+	if v == nil {
+		v = new(V)
+		m[key] = v
+	}
+	return v
+}
+
 // MakeRoom makes room in a map that has most values, for one that the caller adds. Of a few
 // values it deletes the one that is first by before, so that a flood of new keys hardly ends
 // what others have; with nil it deletes all, which is cheaper than an order of use.

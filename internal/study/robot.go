@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/figures"
+	"heed/internal/memo"
 )
 
 // robot is a product token at a site.
@@ -153,12 +154,7 @@ func (r *robot) span(e *event) *span {
 	if v.version == 0 || v.version > 1 && v.age < grace {
 		return nil
 	}
-	sp := r.spans[v.version]
-	if sp == nil {
-		sp = &span{}
-		r.spans[v.version] = sp
-	}
-	return sp
+	return memo.At(r.spans, v.version)
 }
 
 func (sp *span) add(e *event) {
@@ -315,12 +311,7 @@ type partCount struct{ requests, robots, other, outside int64 }
 // addParts counts a request under each token that its User-Agent string contains.
 func (s *Study) addParts(e *event) {
 	for _, token := range e.who.parts {
-		k := partKey{e.site, token}
-		c := s.parts[k]
-		if c == nil {
-			c = &partCount{}
-			s.parts[k] = c
-		}
+		c := memo.At(s.parts, partKey{e.site, token})
 		c.requests++
 		ranges, published := s.Ranges[token]
 		switch {

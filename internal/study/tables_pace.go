@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heed/internal/figures"
+	"heed/internal/memo"
 	"heed/internal/table"
 )
 
@@ -174,14 +175,12 @@ func undeclaredTable() *Definition {
 				if a.robot.token != noName {
 					continue
 				}
-				if sums[a.robot.site] == nil {
-					sums[a.robot.site] = &[4]side{}
-				}
+				sum := memo.At(sums, a.robot.site)
 				bare := a.pages >= 5 && a.assets == 0 && !a.favicon
 				asked := a.robots > 0
 				for i, has := range []bool{bare, asked, bare && asked, true} {
 					if has {
-						sums[a.robot.site][i].add(&a.side)
+						sum[i].add(&a.side)
 					}
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/memo"
 	"heed/internal/reason"
 )
 
@@ -124,7 +125,7 @@ func (d *record) before(ctx context.Context, start time.Time) (map[int64]*reason
 	}
 	all := map[int64]*reason.Counts{}
 	err := d.read(ctx, func(r *store.Reader) error {
-		return r.TotalsBefore(start.Add(-oneDay), func(n *store.Total) { count(all, n.Period)[classOf(&n.Verdict, n.Failed)] += n.Requests })
+		return r.TotalsBefore(start.Add(-oneDay), func(n *store.Total) { memo.At(all, n.Period)[classOf(&n.Verdict, n.Failed)] += n.Requests })
 	})
 	if err == nil {
 		d.earlier.periods = all

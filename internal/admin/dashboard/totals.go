@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/memo"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -118,9 +119,9 @@ func (s *sums) add(n *store.Total) error {
 	if n.Requests == 0 {
 		return nil
 	}
-	count(s.sites, n.Site)[class] += n.Requests
+	memo.At(s.sites, n.Site)[class] += n.Requests
 	if n.Verdict.Rule != "" || class != reason.Allowed {
-		count(s.rules, ruleKey{n.Site, n.Verdict.Reason, n.Verdict.Rule, n.Verdict.Line, class})[class] += n.Requests
+		memo.At(s.rules, ruleKey{n.Site, n.Verdict.Reason, n.Verdict.Rule, n.Verdict.Line, class})[class] += n.Requests
 	}
 	return nil
 }
@@ -139,16 +140,6 @@ func (s *sums) client(id int64) (*store.Client, error) {
 		(*known)[id] = c
 	}
 	return c, err
-}
-
-// count returns the counts of a key, which it adds when necessary.
-func count[K comparable](all map[K]*reason.Counts, key K) *reason.Counts {
-	c := all[key]
-	if c == nil {
-		c = &reason.Counts{}
-		all[key] = c
-	}
-	return c
 }
 
 // mostListed is how many sites, agents and rules the overview lists.
@@ -192,7 +183,7 @@ func (s *sums) listed(t totals) (*totals, error) {
 			continue
 		}
 		t.Clients = append(t.Clients, *c)
-		count(agents, store.AgentName(c.Configured(), c.Tokens)).Add(&c.Classes)
+		memo.At(agents, store.AgentName(c.Configured(), c.Tokens)).Add(&c.Classes)
 	}
 	for agent, c := range top(agents) {
 		t.Agents = append(t.Agents, counted{agent, "", *c})

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/memo"
 	"heed/internal/safetext"
 	"heed/rules"
 )
@@ -184,10 +185,7 @@ func read(ctx context.Context, record *store.Record, side *Side, row func(Reques
 	}
 	return r.Requests(all, true, func(q *store.Request) error {
 		side.Requests++
-		v := verdicts[q.Basis]
-		if v == nil {
-			v = &store.Verdict{} // the record is damaged, which heed audit verify reports
-		}
+		v := memo.At(verdicts, q.Basis) // of a damaged record it is empty: heed audit verify reports that
 		x := Request{Agent: agents[q.Client], Method: q.Method}
 		if q.Redacted {
 			q.Target = audit.MaskRedacted(q.Target)

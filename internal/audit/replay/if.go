@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heed/internal/acl"
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -109,11 +110,7 @@ func (c *Changes) count(a, then *assessment) {
 		}
 		return
 	}
-	s := c.bySite[a.origin]
-	if s == nil {
-		s = &SiteChange{Site: a.origin.String()}
-		c.bySite[a.origin] = s
-	}
+	s := memo.At(c.bySite, a.origin)
 	if is {
 		c.Allowed++
 		s.Allowed++
@@ -126,7 +123,8 @@ func (c *Changes) count(a, then *assessment) {
 
 // finish sets Sites and Further.
 func (c *Changes) finish() {
-	for _, s := range c.bySite {
+	for origin, s := range c.bySite {
+		s.Site = origin.String()
 		c.Sites = append(c.Sites, *s)
 	}
 	slices.SortFunc(c.Sites, func(a, b SiteChange) int {

@@ -99,7 +99,14 @@ func (p *Policies) Policy(ctx context.Context, o rules.Origin, userAgent string)
 			return made
 		}
 	}
-	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: &notRecorded{name: p.name, err: err}}, nil)
+	why := &notRecorded{
+		"the record " + p.name + " has no robots.txt of this site, and only that record is judged by",
+		"is not in the record of an earlier run, by which alone this run is judged", err,
+	}
+	if err != nil {
+		why.text = fmt.Sprintf("the robots.txt in the record %s cannot be used: %v", p.name, err)
+	}
+	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: why}, nil)
 }
 
 // Held returns the policies of o that were recorded for clients with a User-Agent.
@@ -130,7 +137,11 @@ func (p *Policies) read(ctx context.Context, id int64) (*rules.Policy, error) {
 	}
 	policy := recorded.under(p.profile)
 	if source := policy.Source(); source.State == rules.Unreachable {
-		source.Err = &notRecorded{name: p.name, err: source.Err, unread: true, status: source.Status}
+		public := "could not be read in the earlier run by which alone this run is judged"
+		if source.Status != 0 {
+			public = fmt.Sprintf("was answered with status %d in the earlier run by which alone this run is judged", source.Status)
+		}
+		source.Err = &notRecorded{"robots.txt " + public, public, source.Err}
 		source.RetryAt = time.Time{}
 		policy = policy.With(source)
 	}
@@ -139,34 +150,17 @@ func (p *Policies) read(ctx context.Context, id int64) (*rules.Policy, error) {
 
 // notRecorded is the error that a record has no robots.txt of a site.
 type notRecorded struct {
-	name   string
-	err    error // why it cannot be read; nil: there is none
-	unread bool  // the earlier run could not read it, with the status
-	status int   // 0: there was none
+	text   string // names the record, or the answer in it
+	public string // for clients, after "robots.txt" in a sentence
+	err    error  // why it cannot be read; nil: there is none
 }
 
-// Error names the record, and why its robots.txt cannot be used.
-func (e *notRecorded) Error() string {
-	if e.unread {
-		return "robots.txt " + e.PublicText()
-	}
-	if e.err != nil {
-		return fmt.Sprintf("the robots.txt in the record %s cannot be used: %v", e.name, e.err)
-	}
-	return "the record " + e.name + " has no robots.txt of this site, and only that record is judged by"
-}
+// Error returns why the record is of no use.
+func (e *notRecorded) Error() string { return e.text }
 
 // PublicText returns the text for clients, which follows "robots.txt" in a
 // sentence.
-func (e *notRecorded) PublicText() string {
-	if e.unread && e.status != 0 {
-		return fmt.Sprintf("was answered with status %d in the earlier run by which alone this run is judged", e.status)
-	}
-	if e.unread {
-		return "could not be read in the earlier run by which alone this run is judged"
-	}
-	return "is not in the record of an earlier run, by which alone this run is judged"
-}
+func (e *notRecorded) PublicText() string { return e.public }
 
 // Lasting reports that the record is all there is: no robots.txt is fetched.
 func (*notRecorded) Lasting() bool { return true }

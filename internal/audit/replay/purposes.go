@@ -6,6 +6,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
+	"heed/internal/memo"
 	"heed/internal/signal"
 	"heed/rules"
 )
@@ -168,11 +169,7 @@ func (u *Uses) count(x *usedAs) {
 	if x.all.Answer == uses.Unknown {
 		u.why[x.all.Why]++
 	}
-	s := u.bySite[x.origin]
-	if s == nil {
-		s = &SiteUse{Site: x.origin.String(), Statements: []StatementUse{}}
-		u.bySite[x.origin] = s
-	}
+	s := memo.At(u.bySite, x.origin)
 	if s.add(&x.all); x.all.Answer == uses.Refused {
 		s.refused(&x.all.Refusal)
 	}
@@ -205,10 +202,11 @@ func (u *Uses) finish() {
 		u.Unknowns = append(u.Unknowns, UnknownUse{why, n})
 	}
 	slices.SortFunc(u.Unknowns, func(a, b UnknownUse) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Why, b.Why)) })
-	for _, s := range u.bySite {
+	for origin, s := range u.bySite {
 		if s.Refused == 0 {
 			continue
 		}
+		s.Site = origin.String()
 		slices.SortStableFunc(s.Statements, func(a, b StatementUse) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Line, b.Line))
 		})

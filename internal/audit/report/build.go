@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -162,14 +163,8 @@ func (b *builder) uncounted(r *store.Reader, record string) error {
 
 // count counts one decision.
 func (b *builder) count(q *store.Request, a *client, s site, x basis) {
-	p := place{a.agent, s.origin, x.way}
-	c := b.cells[p]
-	if c == nil {
-		c = &Counts{}
-		b.cells[p] = c
-	}
 	k := &b.kinds[x.way]
-	c.count(q, k, b.ways.keys[x.way].Judged == judgedHost)
+	memo.At(b.cells, place{a.agent, s.origin, x.way}).count(q, k, b.ways.keys[x.way].Judged == judgedHost)
 	b.line.add(q.Time, k.result, k.of(q))
 	a.asked++
 }

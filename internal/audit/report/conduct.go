@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -137,10 +138,7 @@ func (c *Conduct) conclude(t *trail) {
 	c.Fastest = fastest(t.sent)
 	slices.Sort(t.pages)
 	c.Repeated = int64(len(t.pages) - len(slices.Compact(t.pages)))
-	for agent := range t.agents {
-		c.Agents = append(c.Agents, agent)
-	}
-	slices.Sort(c.Agents)
+	c.Agents = slices.Sorted(maps.Keys(t.agents))
 	c.Tunnels = t.tunnels
 	if c.RobotsAsked = t.robots; t.robots > 0 {
 		first, last := moment(t.robotsFirst), moment(t.robotsEnd)

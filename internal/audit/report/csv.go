@@ -22,15 +22,16 @@ var cubeColumns = []string{
 // one row per agent and site instead, and with Query.Use the chapter by purpose.
 func (r *Report) WriteCSV(out io.Writer) error {
 	var w *table.Writer
+	classes, _ := r.Total.byClass()
 	switch {
 	case r.Query.Use:
 		w = table.NewWriter(out, useColumns...)
 		r.Use.csv(w)
 	case r.Query.Conduct:
-		w = table.NewWriter(out, slices.Concat([]string{r.By}, conductColumns[1:], classColumns())...)
+		w = table.NewWriter(out, slices.Concat([]string{r.By}, conductColumns[1:], classes)...)
 		r.conductCSV(w)
 	default:
-		w = table.NewWriter(out, slices.Concat([]string{r.By}, cubeColumns[1:], classColumns())...)
+		w = table.NewWriter(out, slices.Concat([]string{r.By}, cubeColumns[1:], classes)...)
 		r.cubeCSV(w)
 	}
 	return w.Flush()
@@ -39,10 +40,11 @@ func (r *Report) WriteCSV(out io.Writer) error {
 func (r *Report) cubeCSV(w *table.Writer) {
 	for i := range r.cube {
 		d, n := &r.cube[i].deciding, &r.cube[i].counts
+		_, classes := n.byClass()
 		_ = w.Row(append([]any{ // Flush has its error
 			d.Agent, d.Site, d.Judged, d.Verdict, d.Reason, d.Group, d.Rule, d.Line, d.Settled,
 			n.Requests, n.SiteRefused, n.Unknown, n.Bytes, n.BytesIn, n.Waited, n.WaitedTotal.float(), n.WaitedMost.float(), microStamp(n.First), microStamp(n.Last),
-		}, n.classCells()...)...)
+		}, classes...)...)
 	}
 }
 
@@ -61,6 +63,7 @@ var conductColumns = []string{
 func (r *Report) conductCSV(w *table.Writer) {
 	for i := range r.Conduct {
 		d := &r.Conduct[i]
+		_, classes := d.byClass()
 		robots := [2]any{}
 		if d.RobotsAsked > 0 {
 			robots = [2]any{microStamp(*d.RobotsFirst), microStamp(*d.RobotsLast)}
@@ -70,7 +73,7 @@ func (r *Report) conductCSV(w *table.Writer) {
 			d.Asked.N, maybeSeconds(d.Asked.Median), maybeSeconds(d.Asked.P5), share(d.Asked.KeptCount, d.Asked.Limited),
 			maybeSeconds(d.Sent.Median), maybeSeconds(d.Sent.P5), share(d.Sent.KeptCount, d.Sent.Limited), maybeSeconds(d.Sent.Delay),
 			d.Fastest, d.Repeated, strings.Join(d.Agents, " | "),
-		}, countCells(d.Breaches, d.Pages), countCells(d.Asked.KeptCount, d.Asked.Limited), countCells(d.Sent.KeptCount, d.Sent.Limited), d.classCells())...)
+		}, countCells(d.Breaches, d.Pages), countCells(d.Asked.KeptCount, d.Asked.Limited), countCells(d.Sent.KeptCount, d.Sent.Limited), classes)...)
 	}
 }
 
@@ -79,26 +82,15 @@ func countCells(part, all int64) []any {
 	return append([]any{all, part}, table.Ratio{Part: part, Of: all}.Cells()[1:]...)
 }
 
-// classColumns returns the names of the columns of classCells.
-func classColumns() (all []string) {
+// byClass returns the numbers by class, and the names of their columns.
+func (c *Counts) byClass() (names []string, cells []any) {
 	for _, k := range reason.Classes() {
-		all = append(all, "class_"+k.Key())
+		names, cells = append(names, "class_"+k.Key()), append(cells, c.Classes[k])
 	}
 	for _, k := range reason.WouldBeClasses() {
-		all = append(all, "would_be_"+k.Key())
+		names, cells = append(names, "would_be_"+k.Key()), append(cells, c.WouldBe[k])
 	}
-	return all
-}
-
-// classCells returns the numbers by class.
-func (c *Counts) classCells() (all []any) {
-	for _, k := range reason.Classes() {
-		all = append(all, c.Classes[k])
-	}
-	for _, k := range reason.WouldBeClasses() {
-		all = append(all, c.WouldBe[k])
-	}
-	return all
+	return names, cells
 }
 
 // share returns the share of a part as a cell; nil of none.

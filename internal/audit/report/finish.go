@@ -7,6 +7,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/figures"
+	"heed/internal/memo"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -21,11 +22,7 @@ func (b *builder) finish(rep *Report) error {
 		rep.Total.add(counts)
 		agents[p.agent].add(counts)
 		sites[p.origin].add(counts)
-		at := pair{p.agent, p.origin}
-		if pairs[at] == nil {
-			pairs[at] = &Counts{}
-		}
-		pairs[at].add(counts)
+		memo.At(pairs, pair{p.agent, p.origin}).add(counts)
 		b.sort(rep, row{b.deciding(p, counts), *counts})
 	}
 	b.parts(rep, agents, sites, pairs)

@@ -82,10 +82,11 @@ func (x *tabled) readPurposes(filter *store.Filter) error {
 	known := map[string]bool{}
 	err := x.reader.Clients(filter, func(c *store.Client) {
 		for _, p := range c.Purposes {
-			known[p] = known[p] || c.Selected
+			if c.Selected {
+				known[p] = true
+			}
 		}
 	})
-	maps.DeleteFunc(known, func(_ string, selected bool) bool { return !selected })
 	x.purposes = slices.Sorted(maps.Keys(known))
 	return err
 }

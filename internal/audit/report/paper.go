@@ -90,38 +90,36 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 		if err != nil {
 			return err
 		}
-		w.records = append(w.records, &tabled{reader: r, last: f.CommittedTo, commit: f.Commit})
+		m := &tabled{reader: r, last: f.CommittedTo, commit: f.Commit}
+		if err := m.readPurposes(w.filter(m)); err != nil {
+			return err
+		}
+		if w.records = append(w.records, m); len(m.purposes) > 0 {
+			w.purposes = append(w.purposes, m)
+		}
 	}
 	for _, name := range tables {
 		if err := w.table(name, w.records); err != nil {
 			return err
 		}
 	}
-	var purposes []*tabled
-	for _, m := range w.records {
-		if err := m.readPurposes(w.filter(m)); err != nil {
-			return err
-		}
-		if len(m.purposes) > 0 {
-			purposes = append(purposes, m)
-		}
-	}
-	if len(purposes) > 0 {
-		if err := w.table(purposesTable, purposes); err != nil {
+	if len(w.purposes) > 0 {
+		if err := w.table(purposesTable, w.purposes); err != nil {
 			return err
 		}
 	}
 	if err := w.sensitivity(ctx, records); err != nil {
 		return err
 	}
-	return errors.Join(to.Write("codebook.csv", func(out io.Writer) error { return codebook(out, len(purposes) > 0) }), to.Write("methods.txt", w.methods))
+	return errors.Join(to.Write("codebook.csv", func(out io.Writer) error { return codebook(out, len(w.purposes) > 0) }), to.Write("methods.txt", w.methods))
 }
 
 type paperWriter struct {
 	*Paper
-	dir     table.Directory
-	records []*tabled
-	sum     methods
+	dir      table.Directory
+	records  []*tabled
+	purposes []*tabled // of these: those of clients with a purpose
+	sum      methods
 }
 
 // filter returns the decisions that count: those that the last commit of the

@@ -20,7 +20,9 @@ type chapter struct {
 // chapters returns the tables that have rows, each with at most some rows.
 func (r *Report) chapters(most int) []chapter {
 	list := []chapter{
-		r.agents(most), r.sites(most), r.reasons(most),
+		parts(r, r.ByTitle(), r.Agents, most, func(a *AgentPart) (*Counts, []any) { return &a.Counts, []any{a.Name, a.Where()} }, column(r.By, table.Text), column("clients", table.Text)),
+		parts(r, "Sites", r.Sites, most, func(s *SitePart) (*Counts, []any) { return &s.Counts, []any{s.Site} }, column("site", table.Text)),
+		r.reasons(most),
 		decidings(r.NotAllowed(), most, "Not allowed", ""),
 		decidings(r.Unjudged(), most, "Not judged", "No verdict on the URL: nothing of these was seen that could be judged by a robots.txt, or the settings say that it is not to be."),
 		decidings(r.ByException(), most, "Exceptions that decided", "The operator's, in place of the site's rules, with the reason given for them."),
@@ -35,56 +37,41 @@ func (r *Report) chapters(most int) []chapter {
 
 func column(head string, kind table.Kind) table.Column { return table.Column{Head: head, Kind: kind} }
 
-// counted returns the columns of Counts after others. The last one is only for pages.
-func (r *Report) counted(list ...table.Column) []table.Column {
-	list = append(list, column("requests", table.Count))
+// counted returns the columns of Counts, and the cells of c. The last one is only for pages.
+func (r *Report) counted(c *Counts) (columns []table.Column, cells []any) {
+	add := func(head string, kind table.Kind, cell any) {
+		columns, cells = append(columns, column(head, kind)), append(cells, cell)
+	}
+	add("requests", table.Count, c.Requests)
 	for _, k := range r.Total.columns() {
-		list = append(list, column(k.String(), table.Count))
+		add(k.String(), table.Count, c.Classes[k])
 	}
 	if r.Total.WouldBe.Sum() > 0 {
-		list = append(list, column("only observed", table.Count))
+		add("only observed", table.Count, c.WouldBe.Sum())
 	}
-	list = append(list, column("waited", table.Figure), column("bytes", table.Bytes))
+	add("waited", table.Figure, spanCell(c.WaitedTotal))
+	add("bytes", table.Bytes, c.Bytes)
 	if r.Total.BytesIn > 0 {
-		list = append(list, column("uploaded", table.Bytes))
+		add("uploaded", table.Bytes, c.BytesIn)
 	}
-	return append(list, column("refused by the site", table.Count))
+	add("refused by the site", table.Count, c.SiteRefused)
+	return columns, cells
 }
 
-// cells returns the cells of counted after others.
-func (r *Report) cells(c *Counts, list ...any) []any {
-	list = append(list, c.Requests)
-	for _, k := range r.Total.columns() {
-		list = append(list, c.Classes[k])
-	}
-	if r.Total.WouldBe.Sum() > 0 {
-		list = append(list, c.WouldBe.Sum())
-	}
-	list = append(list, spanCell(c.WaitedTotal), c.Bytes)
-	if r.Total.BytesIn > 0 {
-		list = append(list, c.BytesIn)
-	}
-	return append(list, c.SiteRefused)
-}
-
-func (r *Report) agents(most int) chapter {
+// parts returns a table of parts with their counts, each with a bar after its names.
+func parts[T any](r *Report, title string, list []T, most int, part func(*T) (c *Counts, names []any), heads ...table.Column) chapter {
+	columns, _ := r.counted(&r.Total)
 	var bars [][]figures.Piece
-	t := table.List(r.Agents, most, func(a *AgentPart) []any {
-		bars = append(bars, figures.Pieces(&a.Classes, r.Agents[0].Requests))
-		return r.cells(&a.Counts, a.Name, a.Where())
-	}, r.counted(column(r.By, table.Text), column("clients", table.Text))...)
-	t.Paged, t.Bars, t.BarAfter = 1, bars, 1
-	return chapter{Title: r.ByTitle(), Table: t}
-}
-
-func (r *Report) sites(most int) chapter {
-	var bars [][]figures.Piece
-	t := table.List(r.Sites, most, func(s *SitePart) []any {
-		bars = append(bars, figures.Pieces(&s.Classes, r.Sites[0].Requests))
-		return r.cells(&s.Counts, s.Site)
-	}, r.counted(column("site", table.Text))...)
-	t.Paged, t.Bars = 1, bars
-	return chapter{Title: "Sites", Table: t}
+	first := int64(0) // the requests of the first one, which has the most
+	t := table.List(list, most, func(p *T) []any {
+		c, names := part(p)
+		_, cells := r.counted(c)
+		first = max(first, c.Requests)
+		bars = append(bars, figures.Pieces(&c.Classes, first))
+		return append(names, cells...)
+	}, append(heads, columns...)...)
+	t.Paged, t.Bars, t.BarAfter = 1, bars, len(heads)-1
+	return chapter{Title: title, Table: t}
 }
 
 func (r *Report) reasons(most int) chapter {

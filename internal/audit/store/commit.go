@@ -90,16 +90,12 @@ func (c *commit) row() row {
 
 // insert adds rows to t, many with one statement.
 func (b *database) insert(t table, rows []row) error {
-	for len(rows) > 0 {
-		size := 0
-		for size+1 < len(perStatement) && perStatement[size] > len(rows) {
-			size++
+	for size, n := range perStatement {
+		for ; len(rows) >= n; rows = rows[n:] {
+			if err := b.insertOnce(t, size, rows[:n]); err != nil {
+				return fmt.Errorf("%s: %w", t, err)
+			}
 		}
-		n := perStatement[size]
-		if err := b.insertOnce(t, size, rows[:n]); err != nil {
-			return fmt.Errorf("%s: %w", t, err)
-		}
-		rows = rows[n:]
 	}
 	return nil
 }

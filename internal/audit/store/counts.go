@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/memo"
 	"heed/internal/reason"
 )
 
@@ -91,11 +92,7 @@ func tallyOf(b *database, all *[len(tables)][]row) (*tally, error) {
 // add adds n requests with the values of an entry.
 func (t *tally) add(v []value, n int64) {
 	k := countKey{v[2].number / countPeriod, v[4].number, v[6].number, v[7].number}
-	c := t.added[k]
-	if c == nil {
-		c = &counted{}
-		t.added[k] = c
-	}
+	c := memo.At(t.added, k)
 	c.requests, c.last = c.requests+n, max(c.last, v[2].number%countPeriod/second)
 }
 

@@ -245,29 +245,27 @@ func (w *Writer) Lost() int64 {
 func (w *Writer) setHealthLocked(part *error, err error) {
 	*part = err
 	t := &w.health
-	now := 0
+	before, now := t.logged, 0
 	switch {
-	case t.wal != nil:
+	case t.wal != nil, t.db != nil && w.o.Continue: // one line reports both
 		now = 2
 	case t.db != nil:
 		now = 1
 	}
-	switch {
-	case now == 0 && t.logged > 0:
+	if 0 < now && now <= before { // reported
+		return
+	}
+	switch t.logged = now; {
+	case now == 0 && before > 0:
 		w.o.Log.Info("decisions are recorded again", "file", w.path, "unrecorded", t.lost)
-		t.logged = 0
-		return
-	case now <= t.logged: // reported
-		return
+	case now == 0:
 	case w.o.Continue:
-		now = 2 // one line reports both
 		w.o.Log.Error("decisions cannot be recorded; requests go on all the same, since the settings say so", "file", w.path, "error", err)
 	case now == 2:
 		w.o.Log.Error("decisions cannot be recorded; requests are refused until they can", "file", w.path, "error", err)
 	default:
 		w.o.Log.Error("the record cannot be completed; decisions wait in its tail", "file", w.path, "error", err)
 	}
-	t.logged = now
 }
 
 // present returns an error when a file was moved, removed or cut, since what is written

@@ -188,8 +188,7 @@ func (t *tornReader) Read(p []byte) (n int, err error) {
 	if t.failed == nil || t.failed == io.EOF {
 		return n, t.failed
 	}
-	var cannot *fs.PathError // the disk, not the contents
-	if errors.As(t.failed, &cannot) {
+	if _, cannot := errors.AsType[*fs.PathError](t.failed); cannot { // the disk, not the contents
 		return n, t.failed
 	}
 	return n, fmt.Errorf("%w: %w", errTorn, t.failed)

@@ -172,11 +172,10 @@ func (c *Conn) One(query string, values ...driver.Value) ([]driver.Value, error)
 func Primary(err error) int { return code(err) & 0xff }
 
 func code(err error) int {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return 0
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code()
 	}
-	return e.Code()
+	return 0
 }
 
 // IsDamage reports whether err says that the file is not one of SQLite, or not any more as

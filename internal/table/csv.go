@@ -97,8 +97,7 @@ func NewDirectory(path string) (Directory, error) {
 func (d Directory) Create(name string) (*os.File, error) {
 	f, err := os.Create(filepath.Join(string(d), name))
 	if err != nil {
-		var where *fs.PathError
-		if errors.As(err, &where) {
+		if where, ok := errors.AsType[*fs.PathError](err); ok {
 			err = where.Err
 		}
 		return nil, fmt.Errorf("%s cannot be written: %w", name, err)

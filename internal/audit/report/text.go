@@ -162,19 +162,17 @@ func (r *Reason) judgedBy() string {
 
 // Why says in a line what decided; the texts in it are escaped.
 func (d *Deciding) Why() string {
-	var parts []string
+	why := words(d.Reason)
 	switch {
 	case d.Line > 0 && !uses.BySignal(d.Reason): // a statement may be on a line of a page
-		parts = append(parts, fmt.Sprintf("robots.txt line %d %s (group %s)", d.Line, safetext.Visible(d.Rule), safetext.Visible(d.Group)))
+		why = fmt.Sprintf("robots.txt line %d %s (group %s)", d.Line, safetext.Visible(d.Rule), safetext.Visible(d.Group))
 	case d.Rule != "":
-		parts = append(parts, words(d.Reason)+": "+safetext.Visible(d.Rule))
-	default:
-		parts = append(parts, words(d.Reason))
+		why += ": " + safetext.Visible(d.Rule)
 	}
 	if d.Settled != "" {
-		parts = append(parts, "because: "+safetext.Visible(d.Settled))
+		why += ", because: " + safetext.Visible(d.Settled)
 	}
-	return strings.Join(parts, ", ")
+	return why
 }
 
 func (t *text) changes(r *Report) {

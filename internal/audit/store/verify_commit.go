@@ -57,14 +57,12 @@ func readCommit(chain *cursor) (*commit, error) {
 	c.pruned, _ = chain.values[int(lastTable)+4].([]byte)
 	hash, _ := chain.values[int(lastTable)+5].([]byte)
 	c.marks, _ = chain.values[int(lastTable)+6].([]byte)
-	if chain.row == nil || copy(c.hash[:], hash) != len(c.hash) || len(hash) != len(c.hash) {
-		return c, damaged(c, commits, c.n, isStrange)
-	}
 	// The values read must be those hashed: no column has a value of another type.
 	row := appendBlob(appendBlob(c.appendTo(nil), hash), c.marks)
-	if !bytes.Equal(row, chain.row) {
+	if len(hash) != len(c.hash) || !bytes.Equal(row, chain.row) {
 		return c, damaged(c, commits, c.n, isStrange)
 	}
+	c.hash = digest(hash)
 	return c, nil
 }
 

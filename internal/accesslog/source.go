@@ -209,13 +209,11 @@ func (r *Reader) detect(text *bufio.Reader) (records, error) {
 	p := r.custom
 	if p == nil {
 		p = detectLines(string(head))
-	} else {
-		p = p.fresh()
 	}
 	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
 		_, _ = text.Discard(3) // the byte order mark, which was peeked
 	}
-	return &lineRecords{lines: lines{in: text}, parser: p}, nil
+	return &lineRecords{lines: lines{in: text}, parser: p.fresh()}, nil
 }
 
 // detectLines returns the parser of the most lines of a log's beginning.
@@ -239,7 +237,7 @@ func detectLines(head string) parser {
 			}
 		}
 	}
-	return candidates[slices.Index(counts, slices.Max(counts))].fresh()
+	return candidates[slices.Index(counts, slices.Max(counts))]
 }
 
 // parser reads lines of one format.

@@ -94,11 +94,7 @@ func (d *Directory) text(name, text string) error {
 }
 
 func writeTable(out io.Writer, t *Table) error {
-	var names []string
-	for _, c := range t.Written() {
-		names = append(names, c.Name)
-	}
-	w := table.NewWriter(out, names...)
+	w := table.NewWriter(out, table.Names(t.Written())...)
 	for _, row := range t.Rows {
 		_ = w.Row(t.written(row)...) // Flush has its error
 	}

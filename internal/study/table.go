@@ -179,18 +179,18 @@ func (t *Table) idle() bool {
 }
 
 // Written returns the columns of the table in files: an interval has its bounds beside it.
-func (d *Definition) Written() (list []Column) {
+func (d *Definition) Written() (list []table.Column) {
 	for _, c := range d.Columns {
-		if list = append(list, c); c.Kind == Interval {
+		if list = append(list, table.Column(c)); c.Kind == Interval {
 			list = append(list, c.bound("low", "Lower"), c.bound("high", "Upper"))
 		}
 	}
 	return list
 }
 
-func (c Column) bound(name, word string) Column {
+func (c Column) bound(name, word string) table.Column {
 	about := word + " bound of the 95 % interval of " + c.Name + " (Wilson); empty where that is."
-	return Column{c.Name + "_" + name, c.Head + " " + name, Share, about}
+	return table.Column{Name: c.Name + "_" + name, Head: c.Head + " " + name, Kind: Share, About: about}
 }
 
 // written returns the cells of a row by Written.

@@ -20,7 +20,7 @@ type builder struct {
 	ways    numbered[Way]
 	kinds   []kind // by way
 	cells   map[place]*Counts
-	clients []map[string]int64 // by agent: requests by the address they came from
+	clients map[from]int64 // requests
 	trouble map[troubled]*Unreachable
 	answers []answer // the robots.txt files, as they came
 	readers []*store.Reader
@@ -39,6 +39,12 @@ type builder struct {
 // place is where a decision is counted: numbers of agent, origin and way.
 type place struct{ agent, origin, way int }
 
+// from is an agent at an address.
+type from struct {
+	agent   int
+	address string
+}
+
 // pair is an agent at a site.
 type pair struct{ agent, origin int }
 
@@ -49,7 +55,7 @@ func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	defer release()
-	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{},
+	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, clients: map[from]int64{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{},
 		line: timeline{from: math.MaxInt64, to: math.MinInt64, periods: []Period{}}, use: newUsage()}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
 	for _, r := range all {
@@ -85,16 +91,12 @@ func (b *builder) record(i int, store string) error {
 	if err := b.uncounted(r, store); err != nil {
 		return err
 	}
-	b.clients = append(b.clients, make([]map[string]int64, len(b.agents.keys)-len(b.clients))...)
 	if err := b.requests(r, n); err != nil {
 		return err
 	}
 	for _, c := range n.clients {
 		if c.asked > 0 {
-			if b.clients[c.agent] == nil {
-				b.clients[c.agent] = map[string]int64{}
-			}
-			b.clients[c.agent][c.Address] += c.asked
+			b.clients[from{c.agent, c.Address}] += c.asked
 		}
 	}
 	return nil
@@ -105,7 +107,7 @@ const progressEvery = 8192
 
 // requests counts the requests of one record.
 func (b *builder) requests(r *store.Reader, n *names) error {
-	d := &delays{reader: r, names: n, known: map[fileFor][]*rules.RateHint{}}
+	d := &delays{reader: r, names: n}
 	last, read := int64(-1<<62), 0
 	return r.Requests(&b.query.Filter, b.query.Conduct, func(q *store.Request) error {
 		if read++; read%progressEvery == 0 && b.query.Progress != nil {

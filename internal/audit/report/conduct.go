@@ -11,6 +11,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/figures"
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -189,8 +190,11 @@ func fastest(starts []start) int64 {
 type delays struct {
 	reader *store.Reader
 	names  *names
-	known  map[fileFor][]*rules.RateHint
+	known  memo.Map[fileFor, []*rules.RateHint]
 }
+
+// maxHints bounds the files that delays remembers, by agent.
+const maxHints = 1 << 18
 
 // fileFor is an agent under a file.
 type fileFor struct {
@@ -205,18 +209,13 @@ func (d *delays) of(q *store.Request, c *client, x basis) ([]*rules.RateHint, er
 	if q.Delay > 0 || p == nil || p.Answer.Body == 0 {
 		return nil, nil
 	}
-	k := fileFor{p.Answer.Body, c.tokens}
-	hints, ok := d.known[k]
-	if ok {
-		return hints, nil
-	}
-	text, err := d.reader.Body(k.body)
-	if err != nil {
-		return nil, err
-	}
-	hints = rules.New(rules.Source{State: rules.Available}, text).RateHints(rules.Declare(c.Tokens...))
-	d.known[k] = hints
-	return hints, nil
+	return d.known.Load(fileFor{p.Answer.Body, c.tokens}, maxHints, func() ([]*rules.RateHint, error) {
+		text, err := d.reader.Body(p.Answer.Body)
+		if err != nil {
+			return nil, err
+		}
+		return rules.New(rules.Source{State: rules.Available}, text).RateHints(rules.Declare(c.Tokens...)), nil
+	})
 }
 
 // delayAt returns the delay, in microseconds, that applied to q at a time; 0: none. It is

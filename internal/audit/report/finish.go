@@ -92,10 +92,15 @@ func (b *builder) parts(rep *Report, agents, sites []Counts, pairs map[pair]*Cou
 		asked[p.agent]++
 		by[p.origin] = append(by[p.origin], AgentCount{b.agents.keys[p.agent].String(), *c})
 	}
+	clients := make([][]Client, len(agents))
+	for k, n := range b.clients {
+		clients[k.agent] = append(clients[k.agent], Client{k.address, n})
+	}
 	for i, c := range agents {
 		if c.Requests > 0 {
+			byMost(clients[i], func(c *Client) (int64, string) { return c.Requests, c.Address })
 			agent := b.agents.keys[i]
-			rep.Agents = append(rep.Agents, AgentPart{agent.agent(), agent.String(), c, asked[i], clientsOf(b.clients[i])})
+			rep.Agents = append(rep.Agents, AgentPart{agent.agent(), agent.String(), c, asked[i], clients[i]})
 		}
 	}
 	for i, c := range sites {
@@ -104,15 +109,6 @@ func (b *builder) parts(rep *Report, agents, sites []Counts, pairs map[pair]*Cou
 			rep.Sites = append(rep.Sites, SitePart{b.siteName(i), c, by[i]})
 		}
 	}
-}
-
-func clientsOf(counts map[string]int64) []Client {
-	list := make([]Client, 0, len(counts))
-	for address, n := range counts {
-		list = append(list, Client{address, n})
-	}
-	byMost(list, func(c *Client) (int64, string) { return c.Requests, c.Address })
-	return list
 }
 
 // key returns a key that orders decidings and differs between them.

@@ -261,15 +261,13 @@ type cursor struct {
 // end is the id of a cursor after the last row.
 const end = math.MaxInt64
 
-// open opens a cursor of t on its first row. It does not use indexes, which may be
-// damaged.
-func (c *conn) open(t table) (*cursor, error) { return c.openWhere(t, "TRUE") }
-
 // openAt opens a cursor of t on the first row after the id.
 func (c *conn) openAt(t table, after int64) (*cursor, error) {
 	return c.openWhere(t, fmt.Sprintf("%s > %d", tables[t].columns[0], after))
 }
 
+// openWhere opens a cursor of t on the first row of a condition. It does not use indexes,
+// which may be damaged.
 func (c *conn) openWhere(t table, where string) (*cursor, error) {
 	query := fmt.Sprintf("SELECT %s FROM %s NOT INDEXED WHERE %s ORDER BY %s", strings.Join(c.layout.columns(t), ", "), t, where, tables[t].columns[0])
 	rows, err := c.Query(query)

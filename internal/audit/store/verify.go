@@ -145,7 +145,7 @@ func (v *verifier) begin() error {
 		return err
 	}
 	for t := range v.at {
-		if v.at[t], err = v.open(table(t)); err != nil {
+		if v.at[t], err = v.openWhere(table(t), "TRUE"); err != nil {
 			return err
 		}
 	}

@@ -34,15 +34,13 @@ func (r *Reader) Read(text string) (*signal.Verdict, error) {
 	if text == "" {
 		return nil, nil
 	}
-	if v, ok := r.known.Get(text); ok {
+	return r.known.Load(text, maxRead, func() (*signal.Verdict, error) {
+		v := &signal.Verdict{}
+		if err := json.Unmarshal([]byte(text), v); err != nil {
+			return nil, fmt.Errorf("what the site states about the use of its pages cannot be read from the record: %w", err)
+		}
 		return v, nil
-	}
-	v := &signal.Verdict{}
-	if err := json.Unmarshal([]byte(text), v); err != nil {
-		return nil, fmt.Errorf("what the site states about the use of its pages cannot be read from the record: %w", err)
-	}
-	r.known.Put(text, v, maxRead)
-	return v, nil
+	})
 }
 
 // Both returns the verdict of a request and its answer, of which a record has the two parts

@@ -23,7 +23,7 @@ type sorter struct {
 
 	file *os.File
 	size int64
-	runs []run
+	runs []*io.SectionReader // parts of the file, each in order
 }
 
 // place is where an encoded request is, and what it is sorted by.
@@ -33,9 +33,6 @@ type place struct {
 	source int32
 	from   uint32
 }
-
-// run is a part of the temporary file that is in order.
-type run struct{ from, size int64 }
 
 // perRequest is about what a place takes.
 const perRequest = 32
@@ -90,7 +87,7 @@ func (s *sorter) spill() (err error) {
 		}
 		s.size += int64(n)
 	}
-	s.runs = append(s.runs, run{begun, s.size - begun})
+	s.runs = append(s.runs, io.NewSectionReader(s.file, begun, s.size-begun))
 	s.arena, s.index = s.arena[:0], s.index[:0]
 	return w.Flush()
 }
@@ -108,8 +105,7 @@ func (s *sorter) streams() ([]stream, error) {
 	size := max(4<<10, min(256<<10, s.reader.options.Memory/len(s.runs)))
 	var all []stream
 	for _, r := range s.runs {
-		in := io.NewSectionReader(s.file, r.from, r.size)
-		all = append(all, &onDisk{sorter: s, in: bufio.NewReaderSize(in, size)})
+		all = append(all, &onDisk{sorter: s, in: bufio.NewReaderSize(r, size)})
 	}
 	return all, nil
 }

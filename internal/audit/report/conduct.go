@@ -80,11 +80,9 @@ var seed = maphash.MakeSeed()
 
 // follow adds a decision to its trail.
 func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays) error {
-	k := pair{a.agent, s.origin}
-	t := b.trails[k]
-	if t == nil {
-		t = &trail{agents: map[string]bool{}}
-		b.trails[k] = t
+	t := memo.At(b.trails, pair{a.agent, s.origin})
+	if t.agents == nil {
+		t.agents = map[string]bool{}
 	}
 	if len(t.agents) < mostAgents {
 		t.agents[a.UserAgent] = true

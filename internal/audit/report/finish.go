@@ -61,7 +61,6 @@ func (b *builder) sort(rep *Report, c row) {
 // reasons counts what decided over all sites.
 func (b *builder) reasons() []Reason {
 	type counted struct {
-		n             int64
 		sites, agents map[int]bool
 		classes       reason.Counts
 	}
@@ -69,16 +68,16 @@ func (b *builder) reasons() []Reason {
 	for p, c := range b.cells {
 		w := &b.ways.keys[p.way]
 		k := Reason{Way: Way{Judged: w.Judged, Verdict: w.Verdict, Reason: w.Reason}}
-		if counts[k] == nil {
-			counts[k] = &counted{sites: map[int]bool{}, agents: map[int]bool{}}
+		sum := memo.At(counts, k)
+		if sum.sites == nil {
+			sum.sites, sum.agents = map[int]bool{}, map[int]bool{}
 		}
-		counts[k].n += c.Requests
-		counts[k].classes.Add(&c.Classes)
-		counts[k].sites[p.origin], counts[k].agents[p.agent] = true, true
+		sum.classes.Add(&c.Classes)
+		sum.sites[p.origin], sum.agents[p.agent] = true, true
 	}
 	list := make([]Reason, 0, len(counts))
 	for k, c := range counts {
-		k.Requests, k.Sites, k.Agents, k.Classes = c.n, len(c.sites), len(c.agents), c.classes
+		k.Requests, k.Sites, k.Agents, k.Classes = c.classes.Sum(), len(c.sites), len(c.agents), c.classes
 		list = append(list, k)
 	}
 	byMost(list, func(r *Reason) (int64, string) { return r.Requests, r.Verdict + r.Reason + r.Judged })

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
+	"heed/internal/memo"
 	"heed/internal/safetext"
 	"heed/internal/signal"
 	"heed/internal/table"
@@ -101,7 +102,7 @@ type usage struct {
 	reader   uses.Reader
 	cube     map[useRow]int64
 	purposes map[string]*PurposePart
-	refusals map[UseRefusal]*UseRefusal // by those without count and times
+	refusals map[UseRefusal]*UseRefusal // count and times, by those without
 	answers  map[answered]int64
 	texts    map[int]map[string]bool // by origin
 }
@@ -201,12 +202,7 @@ func (u *usage) refused(q *store.Request, c *client, x *basis, v *signal.Verdict
 		key.Purpose, key.Category, key.Detail = r.Purpose, r.Category, r.Detail
 		key.Source, key.Text, key.Line = u.place(origin, r.Statement)
 	}
-	r := u.refusals[key]
-	if r == nil {
-		made := key
-		r = &made
-		u.refusals[key] = r
-	}
+	r := memo.At(u.refusals, key)
 	r.Count++
 	extend(&r.First, &r.Last, moment(q.Time))
 }
@@ -223,8 +219,9 @@ func (u *usage) finish(siteName func(int) string) *Use {
 	for _, p := range u.purposes {
 		use.Purposes = append(use.Purposes, *p)
 	}
-	for _, r := range u.refusals {
-		use.Refusals = append(use.Refusals, *r)
+	for r, n := range u.refusals {
+		r.Count, r.First, r.Last = n.Count, n.First, n.Last
+		use.Refusals = append(use.Refusals, r)
 	}
 	for a, n := range u.answers {
 		use.Answers = append(use.Answers, SiteAnswer{siteName(a.origin), a.answer, n})

@@ -88,13 +88,10 @@ func Open(path string, timeout time.Duration) (*Log, error) {
 			return nil, err
 		}
 		t.Files[i] = f
-		if i > 0 {
-			continue
-		}
-		if ownfile.Lock(f, timeout) != nil {
-			t.Close()
-			return nil, ErrHeld
-		}
+	}
+	if ownfile.Lock(t.Files[0], timeout) != nil {
+		t.Close()
+		return nil, ErrHeld
 	}
 	return t, nil
 }

@@ -184,20 +184,26 @@ func (b *Body) next(text []byte) (n int, fault Kind) {
 	return n, 0
 }
 
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+
 // sizeLine takes the line that begins a chunk. What is wrong with the size is a fault before
 // the line has ended.
 func (b *Body) sizeLine(text []byte) (n int, fault Kind) {
+	if len(text) == 0 {
+		return 0, 0
+	}
 	line, end := text, bytes.IndexAny(text, "\r\n")
 	if end >= 0 {
 		line = text[:end]
 	}
-	behind := bytes.TrimLeft(line, "0123456789abcdefABCDEF")
-	digits := line[:len(line)-len(behind)]
-	size, err := strconv.ParseUint(string(digits), 16, 63)
+	digits := 0
+	for digits < len(line) && isHex(line[digits]) {
+		digits++
+	}
+	behind := line[digits:]
+	size, err := strconv.ParseUint(string(line[:digits]), 16, 63)
 	switch {
-	case len(text) == 0:
-		return 0, 0
-	case err != nil, len(digits) > 16, len(bytes.Trim(behind, " \t")) > 0 && behind[0] != ';':
+	case err != nil, digits > 16, len(bytes.Trim(behind, " \t")) > 0 && behind[0] != ';':
 		return 0, BadChunkSize
 	case len(line) > maxChunkLine-len("\r\n"):
 		return 0, ChunkTooWordy

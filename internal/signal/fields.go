@@ -68,8 +68,9 @@ func (j *judge) header(h http.Header) {
 		s.Protocol, s.Note = ContentSignal, "recorded only: it is defined for robots.txt"
 		j.add(s)
 	}
-	for _, name := range []string{"tdm-reservation", "tdm-policy"} {
-		for _, line := range h.Values(name) {
+	for _, field := range []string{"Tdm-Reservation", "Tdm-Policy"} {
+		for _, line := range h[field] {
+			name := strings.ToLower(field)
 			j.preference(named(base, name, line), name, []string{line})
 		}
 	}

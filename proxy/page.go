@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -58,10 +59,7 @@ func (x *exchange) servePage(r *http.Request) {
 	h := w.Header()
 	h.Set("Proxy-Status", p.statusName+`; details="a page of this proxy"`) // RFC 9209
 	h.Set("X-Content-Type-Options", "nosniff")
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		p.config.Log.Error("a page of heed's own could not be made", "page", r.URL.Path, "error", err)
 		http.Error(w, "This file could not be made; heed's log says why.", http.StatusInternalServerError)
 		return

@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"heed/rules"
 )
@@ -164,21 +165,20 @@ func (c *Cache) changed(tag string) {
 		}
 		return
 	}
-	var wait sync.WaitGroup
-	room := make(chan struct{}, maxRechecks)
+	var rechecks errgroup.Group
+	rechecks.SetLimit(maxRechecks)
 	for _, p := range c.store.slotsOf() {
 		all := p.all()
 		if len(all) == 0 {
 			continue
 		}
 		o := all[0].policy.Source().Origin
-		room <- struct{}{}
-		wait.Go(func() {
+		rechecks.Go(func() error {
 			c.recheck(o)
-			<-room
+			return nil
 		})
 	}
-	wait.Wait()
+	_ = rechecks.Wait()
 }
 
 // recheck compares the entries of o in memory with the fleet's.

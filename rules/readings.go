@@ -292,10 +292,7 @@ func removeDots(dst []byte, path string) []byte {
 		return append(dst, path...)
 	}
 	for len(path) > 0 {
-		segment := path[1:]
-		if next := strings.IndexByte(segment, '/'); next >= 0 {
-			segment = segment[:next]
-		}
+		segment, _, _ := strings.Cut(path[1:], "/")
 		path = path[1+len(segment):]
 		switch segment {
 		case "..":

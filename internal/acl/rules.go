@@ -106,9 +106,7 @@ func (r *Rules) ForRun(run Run) *Rules {
 	if len(run.Purposes) > 0 {
 		out.Purposes = run.Purposes
 	}
-	if run.Signer != nil {
-		out.Signer = run.Signer
-	}
+	out.Signer = cmp.Or(run.Signer, out.Signer)
 	if len(run.Services) > 0 {
 		out.Hosts = append([]Host{{Match: run.Services, Service: serviceReason}}, out.Hosts...)
 	}

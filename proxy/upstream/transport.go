@@ -168,10 +168,7 @@ func (t *transport) alone() *transport {
 
 // siteTLS returns the TLS configuration for sites.
 func (c *TransportConfig) siteTLS() *tls.Config {
-	config := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	if c.route.RootCAs != nil {
-		config.RootCAs = c.route.RootCAs
-	}
+	config := &tls.Config{RootCAs: cmp.Or(c.route.RootCAs, c.RootCAs), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if c.route.Site != nil {
 		config.InsecureSkipVerify, config.VerifyConnection = true, c.route.Site.check
 	}

@@ -239,10 +239,8 @@ func EscapePercents(target string) string {
 		return target
 	}
 	before, rest := SplitTarget(target)
-	path, query := rest, ""
-	if i := strings.IndexByte(rest, '?'); i >= 0 {
-		path, query = rest[:i], rest[i:]
-	}
+	path, _, _ := strings.Cut(rest, "?")
+	query := rest[len(path):]
 	odd := 0
 	for i := range len(path) {
 		if path[i] == '%' && !isEscape(path[i:]) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"heed/internal/coding"
@@ -126,43 +127,25 @@ func (r *bodyLimits) decode(name string, sent []byte) ([]byte, error) {
 }
 
 // readEncoded reads at most most octets of the body of resp; more reports whether there were
-// more.
+// more. It holds the first of them alone before long has returned.
 func readEncoded(resp *http.Response, most int, long func() error) (sent []byte, more bool, err error) {
-	if known := resp.ContentLength; known >= 0 {
-		most = int(min(int64(most), known))
+	limit := int64(most) + 1
+	if resp.ContentLength >= 0 {
+		limit = min(limit, resp.ContentLength)
 	}
-	sent = make([]byte, 0, min(most, 4<<10)+1)
-	for len(sent) < most || resp.ContentLength < 0 {
-		if len(sent) == cap(sent) {
-			if sent, err = grow(sent, most, long); err != nil {
-				return nil, false, err
-			}
-		}
-		n, err := resp.Body.Read(sent[len(sent):cap(sent)])
-		sent = sent[:len(sent)+n]
-		switch {
-		case len(sent) > most:
-			return sent[:most], true, nil
-		case err == io.EOF:
-			return sent, false, nil
-		case err != nil:
-			return nil, false, err
+	body := io.LimitReader(resp.Body, limit)
+	sent, err = io.ReadAll(io.LimitReader(body, shortBody+1))
+	if err == nil && len(sent) > shortBody {
+		if err = long(); err == nil {
+			whole := bytes.NewBuffer(slices.Grow(sent, int(limit)-len(sent)+bytes.MinRead)) // at once: see maxLongBodies
+			_, err = whole.ReadFrom(body)
+			sent = whole.Bytes()
 		}
 	}
-	return sent, resp.ContentLength > int64(most), nil
-}
-
-// grow enlarges a full b: it doubles a short one, and then allocates most octets. It always
-// leaves room for one more, which detects the end.
-func grow(b []byte, most int, long func() error) ([]byte, error) {
-	room := min(2*len(b), most+1, shortBody+1)
-	if room <= len(b) {
-		if err := long(); err != nil {
-			return nil, err
-		}
-		room = most + 1
+	if err != nil {
+		return nil, false, err
 	}
-	return append(make([]byte, 0, room), b...), nil
+	return sent[:min(len(sent), most)], max(resp.ContentLength, int64(len(sent))) > int64(most), nil
 }
 
 // isHTML reports whether an answer is an HTML page, by its media type or its first octets.

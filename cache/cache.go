@@ -29,19 +29,12 @@ import (
 
 // Cache returns the Policy of any origin. Make one with New; it is safe for concurrent use.
 type Cache struct {
+	config     Config // without zero fields but PerFetch, Store, Shared and Fetched
 	store      *store
-	disk       PolicyStore // nil: nothing is kept across restarts
-	shared     Shared      // nil: there are no other heeds
 	fetcher    *fetcher
 	flights    singleflight.Group       // flightKey -> *entry
 	refreshing sync.Map                 // flightKey -> nothing: refreshed in the background
 	variants   memo.Map[string, string] // User-Agent -> variantKey.key
-	clock      func() time.Time
-	timeout    time.Duration // of a caller's wait
-	profile    rules.Profile
-	carry      func(from, to context.Context) context.Context
-	signer     func(context.Context) Signer
-	fetched    func(outcome string, took time.Duration) // nil: not called
 }
 
 // New returns an empty cache. It panics when config.Transport is nil.
@@ -50,24 +43,15 @@ func New(config Config) *Cache {
 		panic("cache: Config.Transport is nil")
 	}
 	config = config.withDefaults()
-	c := &Cache{
-		store:   storeOf(config),
-		disk:    config.Store,
-		shared:  config.Shared,
-		fetcher: newFetcher(config),
-		clock:   config.Now,
-		timeout: config.Timeout,
-		profile: config.Profile,
-		fetched: config.Fetched, carry: config.Carry, signer: config.Signer,
-	}
+	c := &Cache{config: config, store: storeOf(config), fetcher: newFetcher(config)}
 	c.fetcher.known = func(o rules.Origin) *rules.Policy {
 		if e := c.cached(context.Background(), o, ""); e != nil {
 			return e.policy
 		}
 		return nil
 	}
-	if c.shared != nil {
-		c.shared.Watch(c.changed)
+	if c.config.Shared != nil {
+		c.config.Shared.Watch(c.changed)
 	}
 	return c
 }
@@ -159,7 +143,7 @@ func (c *Cache) usable(p *originSlot, o rules.Origin, as variantKey, now time.Ti
 
 // needsOwnAnswer reports whether the site may answer the client differently from e.
 func (c *Cache) needsOwnAnswer(e *entry, userAgent string) bool {
-	return e.personal() && userAgent != "" && userAgent != c.fetcher.userAgent &&
+	return e.personal() && userAgent != "" && userAgent != c.config.UserAgent &&
 		httpguts.ValidHeaderFieldValue(userAgent)
 }
 
@@ -183,7 +167,7 @@ func (e *entry) nameNotAsked() *rules.Policy {
 
 // await waits for the policy of o, at most Config.Timeout.
 func (c *Cache) await(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, answerTimeout(c.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, answerTimeout(c.config.Timeout))
 	defer cancel()
 	o.Host = strings.Clone(o.Host) // it is kept, and may be part of a whole request
 	e := c.join(ctx, o, variantKey{})
@@ -238,7 +222,7 @@ func (c *Cache) fallback(o rules.Origin, as variantKey, cause error) *entry {
 		prev = p.entry(as.key, now)
 	}
 	err := fmt.Errorf("waiting for %s: %w", o.RobotsURL(), cause)
-	return next(prev, answer{origin: o, as: as.userAgent, siteReply: siteReply{err: err, local: true}}, now, 0, c.profile)
+	return next(prev, answer{origin: o, as: as.userAgent, siteReply: siteReply{err: err, local: true}}, now, 0, c.config.Profile)
 }
 
 // refresh fetches the robots.txt of o for the variant as and stores the result. It returns nil
@@ -254,7 +238,7 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 		// not cause that.
 		if v := recover(); v != nil {
 			err := fmt.Errorf("internal fault while fetching %s: %v", o.RobotsURL(), v)
-			e = next(prev, answer{origin: o, as: as.userAgent, siteReply: siteReply{err: err}}, c.now(), rand.Float64(), c.profile)
+			e = next(prev, answer{origin: o, as: as.userAgent, siteReply: siteReply{err: err}}, c.now(), rand.Float64(), c.config.Profile)
 			p.set(as.key, e)
 		}
 	}()
@@ -278,10 +262,10 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 		tags = prev.validators
 	}
 	began := time.Now()
-	c.fetcher.fetch(c.carry(by, context.Background()), o, as, tags, func(a *answer) {
-		e = next(prev, *a, c.now(), rand.Float64(), c.profile)
-		if c.fetched != nil {
-			c.fetched(a.fetchOutcome(e), time.Since(began))
+	c.fetcher.fetch(c.config.Carry(by, context.Background()), o, as, tags, func(a *answer) {
+		e = next(prev, *a, c.now(), rand.Float64(), c.config.Profile)
+		if c.config.Fetched != nil {
+			c.config.Fetched(a.fetchOutcome(e), time.Since(began))
 		}
 		if !a.local { // the site was not requested: the next caller tries again
 			t.publish(a, e)
@@ -294,7 +278,7 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 
 // now returns the time by the wall clock. The monotonic clock stops
 // while a machine sleeps, and would keep a policy fresh for days.
-func (c *Cache) now() time.Time { return c.clock().Round(0) }
+func (c *Cache) now() time.Time { return c.config.Now().Round(0) }
 
 // variantKey identifies one variant of an origin's robots.txt: the answer to heed's own
 // name (the zero value), or to a client's.
@@ -336,7 +320,7 @@ func (c *Cache) variantKey(ctx context.Context, userAgent string) variantKey {
 		as.key, as.userAgent = agentKey(userAgent), strings.Clone(userAgent)
 		c.variants.Put(as.userAgent, as.key, maxAgentKeys)
 	}
-	if as.signer = c.signer(ctx); as.signer != nil {
+	if as.signer = c.config.Signer(ctx); as.signer != nil {
 		as.key += signedMark + as.signer.ID()
 	}
 	return as

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -77,14 +78,11 @@ type Signer interface {
 
 // withDefaults returns c with defaults in place of zero fields.
 func (c Config) withDefaults() Config {
-	if c.UserAgent == "" {
-		c.UserAgent = DefaultUserAgent("")
-	}
+	c.UserAgent = cmp.Or(c.UserAgent, DefaultUserAgent(""))
+	c.Timeout = cmp.Or(max(c.Timeout, 0), DefaultTimeout)
+	c.Limits = cmp.Or(c.Limits, &FetchLimits{})
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
 	}
 	if c.Memory == nil {
 		c.Memory = NewMemory(0, 0)
@@ -98,9 +96,6 @@ func (c Config) withDefaults() Config {
 	if c.Signer == nil {
 		c.Signer = func(context.Context) Signer { return nil }
 		c.Sign = func(to context.Context, _ Signer) context.Context { return to }
-	}
-	if c.Limits == nil {
-		c.Limits = &FetchLimits{}
 	}
 	return c
 }

@@ -31,7 +31,7 @@ func (f *fetcher) document(ctx context.Context, by string, u *url.URL, most int,
 		j.by = o.Host
 	}
 	a := answer{origin: o}
-	j.carrier = j.perFetch()
+	j.carrier = j.PerFetch()
 	switch j.follow(ctx, &a, &at, validators{}); {
 	case a.err != nil:
 		return 0, nil, a.err

@@ -34,17 +34,10 @@ const (
 
 // fetcher fetches the robots.txt of sites.
 type fetcher struct {
-	perFetch  func() http.RoundTripper
-	userAgent string
-	agent     *rules.Agent // of userAgent
-	redact    func(string) string
-	timeout   time.Duration // of one fetch with its redirects and its body; also of the wait before it
-	profile   rules.Profile
-	now       func() time.Time
-	known     func(rules.Origin) *rules.Policy // the policy in memory; nil: none is
-	turn      func(context.Context, Visit) (turned context.Context, ended func(), err error)
-	sign      func(context.Context, Signer) context.Context // as Config.Sign
-	visits    visits
+	Config
+	agent  *rules.Agent                     // of UserAgent
+	known  func(rules.Origin) *rules.Policy // the policy in memory; nil: none is
+	visits visits
 	*FetchLimits
 }
 
@@ -75,20 +68,13 @@ func (l *FetchLimits) open() {
 
 // newFetcher returns a fetcher for a config without zero fields.
 func newFetcher(c Config) *fetcher {
-	f := &fetcher{
-		perFetch:  c.PerFetch,
-		userAgent: c.UserAgent,
-		agent:     rules.Identify(c.UserAgent),
-		profile:   c.Profile, now: c.Now, turn: c.Turn,
-		redact: c.Redact, sign: c.Sign,
-		// A little less than the wait of callers, so that a caller that waits for the whole
-		// fetch gets its error.
-		timeout:     c.Timeout - c.Timeout/30,
-		FetchLimits: c.Limits,
-	}
+	f := &fetcher{Config: c, agent: rules.Identify(c.UserAgent), FetchLimits: c.Limits}
+	// A little less than the wait of callers, so that a caller that waits for the whole
+	// fetch gets its error. The wait before a fetch has the same limit.
+	f.Timeout -= c.Timeout / 30
 	f.once.Do(f.open)
-	if f.perFetch == nil {
-		f.perFetch = func() http.RoundTripper { return c.Transport }
+	if f.PerFetch == nil {
+		f.PerFetch = func() http.RoundTripper { return c.Transport }
 	}
 	return f
 }
@@ -123,16 +109,16 @@ func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as variantKey, tags
 		use(a)
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, answerTimeout(j.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, answerTimeout(j.Timeout))
 	defer cancel()
-	j.carrier = j.perFetch()
+	j.carrier = j.PerFetch()
 	j.follow(ctx, a, &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}, tags)
 	use(a)
 }
 
 // enter takes a ticket of l, which leave returns.
 func (j *job) enter(ctx context.Context, l *fetchLimiter) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, queueTimeout(j.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, queueTimeout(j.Timeout))
 	defer cancel()
 	p, err := l.enter(ctx, j.site, j.end)
 	if err == nil {
@@ -153,7 +139,7 @@ func (j *job) leave() {
 func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators) {
 	hops := redirects{from: u}
 	for {
-		a.hops = append(a.hops, j.redact(u.String()))
+		a.hops = append(a.hops, j.Redact(u.String()))
 		r, err := j.ask(ctx, u, a.as, tags)
 		switch {
 		case err != nil:
@@ -161,7 +147,7 @@ func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators
 			a.err = hops.explain(withCause(ctx, err))
 			return
 		case !r.redirects():
-			if a.siteReply, a.url = *r, j.redact(u.String()); r.err != nil {
+			if a.siteReply, a.url = *r, j.Redact(u.String()); r.err != nil {
 				a.err = hops.explain(r.err)
 			}
 			return
@@ -198,19 +184,19 @@ func (j *job) request(ctx context.Context, u *url.URL, as string, tags validator
 // get makes one request.
 func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (*http.Response, error) {
 	if as != "" {
-		ctx = j.sign(ctx, j.signer)
+		ctx = j.Sign(ctx, j.signer)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", j.userAgent)
+	req.Header.Set("User-Agent", j.UserAgent)
 	if as != "" {
 		req.Header.Set("User-Agent", as)
 	}
 	req.Header.Set("Accept", j.accept)
 	req.Header.Set("Accept-Encoding", coding.Accepted)
-	if tags.URL == j.redact(u.String()) { // validators are valid for their own resource only
+	if tags.URL == j.Redact(u.String()) { // validators are valid for their own resource only
 		setIf(req.Header, "If-None-Match", tags.ETag)
 		setIf(req.Header, "If-Modified-Since", tags.LastModified)
 	}

@@ -222,7 +222,7 @@ func TestHeed_FromHTTPSToHTTPIsRefused(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	f := testFetcher(t)
-	f.perFetch = func() http.RoundTripper { return s.Client().Transport }
+	f.PerFetch = func() http.RoundTripper { return s.Client().Transport }
 	a := f.fetched(t.Context(), originOf(t, s.URL), variantKey{}, validators{})
 	if a.err == nil || !strings.Contains(a.err.Error(), "https to http") || plainAsked {
 		t.Errorf("err %v, asked %v", a.err, plainAsked)
@@ -273,7 +273,7 @@ func TestHeed_OverHTTP2TheSameHolds(t *testing.T) {
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	f, o := testFetcher(t), originOf(t, s.URL)
-	f.perFetch = func() http.RoundTripper { return s.Client().Transport }
+	f.PerFetch = func() http.RoundTripper { return s.Client().Transport }
 	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err != nil || string(a.body) != file {
 		t.Errorf("whole: %+v", a)
 	}
@@ -342,7 +342,7 @@ func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
 		}
 	})
 	f := testFetcher(t)
-	f.timeout = time.Minute // what ends it must be its length
+	f.Timeout = time.Minute // what ends it must be its length
 	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err == nil || sent.Load() > 4*maxBody {
 		t.Errorf("%d bytes of %d sent, err %v", len(a.body), sent.Load(), a.err)
 	}
@@ -473,7 +473,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 			tr := piped(serve)
 			defer tr.CloseIdleConnections()
 			f := fetcherOver(tr)
-			f.timeout = 10 * time.Second
+			f.Timeout = 10 * time.Second
 			begun := time.Now()
 			a := f.fetched(t.Context(), o, variantKey{}, validators{})
 			if !errors.Is(a.err, context.DeadlineExceeded) || !strings.Contains(a.err.Error(), "no answer within 10s") {

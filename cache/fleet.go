@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"heed/rules"
 )
@@ -58,17 +59,17 @@ type lease struct {
 // lease.
 func (c *Cache) lease(p *originSlot, o rules.Origin, as variantKey, e *entry) *lease {
 	t := &lease{cache: c, slot: p, origin: o, variantKey: as, entry: e, known: e.versionSeen()}
-	if c.shared == nil {
+	if c.config.Shared == nil {
 		return t
 	}
 	ctx := context.Background()
-	for deadline := time.Now().Add(min(fleetWait, c.timeout)); ; {
+	for deadline := time.Now().Add(min(fleetWait, c.config.Timeout)); ; {
 		t.pull(ctx)
 		if t.entry.fresh(c.now()) {
 			break
 		}
 		var wait time.Duration
-		if t.end, wait = c.shared.Lease(ctx, tagOf(o), as.key, t.known); wait == 0 || time.Until(deadline) < wait {
+		if t.end, wait = c.config.Shared.Lease(ctx, tagOf(o), as.key, t.known); wait == 0 || time.Until(deadline) < wait {
 			break
 		}
 		time.Sleep(wait)
@@ -78,7 +79,7 @@ func (c *Cache) lease(p *originSlot, o rules.Origin, as variantKey, e *entry) *l
 
 // pull takes over the fleet's entry when it is newer than this heed's.
 func (t *lease) pull(ctx context.Context) {
-	version, text, snapshot := t.cache.shared.Newer(ctx, tagOf(t.origin), t.key, t.known)
+	version, text, snapshot := t.cache.config.Shared.Newer(ctx, tagOf(t.origin), t.key, t.known)
 	switch {
 	case version == 0:
 		return
@@ -92,7 +93,7 @@ func (t *lease) pull(ctx context.Context) {
 		t.entry = nil
 		return
 	}
-	e, err := readForeign(t.origin, t.cache.profile, text, snapshot)
+	e, err := readForeign(t.origin, t.cache.config.Profile, text, snapshot)
 	if err != nil || t.entry != nil && e.MadeAt.Before(t.entry.MadeAt) {
 		return
 	}
@@ -102,8 +103,8 @@ func (t *lease) pull(ctx context.Context) {
 		return
 	}
 	t.entry = e
-	if t.cache.disk != nil && !e.NoStore {
-		t.slot.persisted.Store(t.cache.disk.Save(storeKey(t.origin, t.key), text, snapshot))
+	if t.cache.config.Store != nil && !e.NoStore {
+		t.slot.persisted.Store(t.cache.config.Store.Save(storeKey(t.origin, t.key), text, snapshot))
 	}
 }
 
@@ -135,7 +136,7 @@ func (t *lease) publish(a *answer, e *entry) {
 	if e.copy() == nil {
 		keep = e.AskAt.Sub(e.MadeAt) + maxLifetime
 	}
-	e.version = end(encodeRecord(e, t.cache.profile), encodeSnapshot(e.snapshot()), keep)
+	e.version = end(encodeRecord(e, t.cache.config.Profile), encodeSnapshot(e.snapshot()), keep)
 }
 
 // abandon ends a lease that was not published.
@@ -164,21 +165,20 @@ func (c *Cache) changed(tag string) {
 		}
 		return
 	}
-	var wait sync.WaitGroup
-	room := make(chan struct{}, maxRechecks)
+	var rechecks errgroup.Group
+	rechecks.SetLimit(maxRechecks)
 	for _, p := range c.store.slotsOf() {
 		all := p.all()
 		if len(all) == 0 {
 			continue
 		}
 		o := all[0].policy.Source().Origin
-		room <- struct{}{}
-		wait.Go(func() {
+		rechecks.Go(func() error {
 			c.recheck(o)
-			<-room
+			return nil
 		})
 	}
-	wait.Wait()
+	_ = rechecks.Wait()
 }
 
 // recheck compares the entries of o in memory with the fleet's.

@@ -164,7 +164,7 @@ func fleet(t *testing.T) (one, other *Cache, clock *stepped, store *table) {
 	store = newTable()
 	one, clock = newCache(t, Config{Shared: store.seat()})
 	other, _ = newCache(t, Config{Shared: store.seat(), Store: newDrawer()})
-	other.clock = clock.Now
+	other.config.Now = clock.Now
 	return one, other, clock, store
 }
 
@@ -203,8 +203,8 @@ func TestHeed_OneOfTheFleetAsksForAll(t *testing.T) {
 		t.Errorf("after a day: %+v", src)
 	}
 	site.saw(t, "after a day, by the other,", 2)
-	third, _ := newCache(t, Config{Shared: (&seat{one.shared.(*seat).table, 9})})
-	third.clock = clock.Now
+	third, _ := newCache(t, Config{Shared: (&seat{one.config.Shared.(*seat).table, 9})})
+	third.config.Now = clock.Now
 	refuses(t, third, o)
 	site.saw(t, "by one that had nothing", 2)
 }
@@ -254,7 +254,7 @@ func TestHeed_AFailureIsKnownToTheFleet(t *testing.T) {
 func TestHeed_WhatIsOursAloneIsNotShared(t *testing.T) {
 	site, o := newSite(t, status(200))
 	one, other, _, _ := fleet(t)
-	one.fetcher.perFetch = func() http.RoundTripper {
+	one.fetcher.PerFetch = func() http.RoundTripper {
 		return reaching{transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no network here") })}
 	}
 	if src := one.Policy(t.Context(), o, "").Source(); !src.NoConnection {

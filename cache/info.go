@@ -90,7 +90,7 @@ func (c *Cache) Find(o rules.Origin) []Info {
 func (c *Cache) loadKept(o rules.Origin) {
 	p := c.store.pin(o, c.now())
 	e := c.load(p, o, "")
-	if c.shared != nil {
+	if c.config.Shared != nil {
 		t := &lease{cache: c, slot: p, origin: o, entry: e}
 		t.pull(context.Background())
 	}
@@ -111,10 +111,10 @@ func (c *Cache) Purge(ctx context.Context, o rules.Origin) (had bool, err error)
 	}
 	c.store.unpin(p)
 	c.store.remove(p)
-	if c.shared == nil {
+	if c.config.Shared == nil {
 		return had, err
 	}
-	shared, untold := c.shared.Drop(ctx, tagOf(o))
+	shared, untold := c.config.Shared.Drop(ctx, tagOf(o))
 	return had || shared, errors.Join(err, untold)
 }
 
@@ -146,8 +146,8 @@ func (c *Cache) dropFailuresOf(ctx context.Context, p *originSlot) (dropped int)
 			c.forget(pinned, o, v.name)
 		}
 		c.store.unpin(pinned)
-		if v.copy() == nil && c.shared != nil {
-			_, _ = c.shared.Drop(ctx, tagOf(o)) // the status shows a store that is unreachable
+		if v.copy() == nil && c.config.Shared != nil {
+			_, _ = c.config.Shared.Drop(ctx, tagOf(o)) // the status shows a store that is unreachable
 		}
 	}
 	return dropped
@@ -167,5 +167,5 @@ func (e *entry) unanswered() bool {
 // entry for all clients it deletes the others. It reports whether the disk accepted it.
 func (c *Cache) forget(p *originSlot, o rules.Origin, as string) bool {
 	p.drop(as)
-	return c.disk == nil || c.disk.Drop(storeKey(o, as))
+	return c.config.Store == nil || c.config.Store.Drop(storeKey(o, as))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"heed/internal/retryafter"
 )
 
@@ -137,14 +139,7 @@ func untilExpires(h http.Header, now time.Time) time.Duration {
 
 // variesByAgent reports whether the answer may depend on the User-Agent (RFC 9110 §12.5.5).
 func variesByAgent(h http.Header) bool {
-	for _, line := range h.Values("Vary") {
-		for name := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(name), "User-Agent") {
-				return true
-			}
-		}
-	}
-	return false
+	return httpguts.HeaderValuesContainsToken(h.Values("Vary"), "User-Agent")
 }
 
 // Waits before a site that failed is requested again.

@@ -33,23 +33,23 @@ type PolicyStore interface {
 // load reads the entry of o under as from the store, and puts it into p; nil when there is
 // none.
 func (c *Cache) load(p *originSlot, o rules.Origin, as string) (e *entry) {
-	if c.disk == nil {
+	if c.config.Store == nil {
 		return nil
 	}
 	key := storeKey(o, as)
 	defer func() {
 		if recover() != nil { // a hostile file could end heed at every start
-			c.disk.Drop(key)
+			c.config.Store.Drop(key)
 			e = nil
 		}
 	}()
-	text, snapshot, ok := c.disk.Load(key)
+	text, snapshot, ok := c.config.Store.Load(key)
 	if !ok {
 		return nil
 	}
-	e, err := readRecord(o, c.profile, text, snapshot)
+	e, err := readRecord(o, c.config.Profile, text, snapshot)
 	if err != nil {
-		c.disk.Drop(key)
+		c.config.Store.Drop(key)
 		return nil
 	}
 	p.set(as, e)
@@ -62,16 +62,16 @@ func (c *Cache) load(p *originSlot, o rules.Origin, as string) (e *entry) {
 // not stored, because the next start may use another network, nor are answers that the site
 // forbids to store (RFC 9111 §5.2.2.5).
 func (c *Cache) save(p *originSlot, o rules.Origin, as string, a *answer, e *entry) {
-	if c.disk == nil {
+	if c.config.Store == nil {
 		return
 	}
 	key, kept := storeKey(o, as), false
 	switch {
 	case e.NoStore:
-		c.disk.Drop(key)
+		c.config.Store.Drop(key)
 	case e.Failures > 0 && a.noConnection:
 	default:
-		kept = c.disk.Save(key, encodeRecord(e, c.profile), encodeSnapshot(e.snapshot()))
+		kept = c.config.Store.Save(key, encodeRecord(e, c.config.Profile), encodeSnapshot(e.snapshot()))
 	}
 	p.persisted.Store(kept)
 }

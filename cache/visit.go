@@ -98,7 +98,7 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 		signed = j.signer.ID()
 	}
 	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil, j.only), as, signed, u.String()}, "\n")
-	if r, ok := j.visits.answers.Get(key, j.now()); ok {
+	if r, ok := j.visits.answers.Get(key, j.Now()); ok {
 		return r, r.failure
 	}
 	done := j.visits.flights.DoChan(key, func() (any, error) { return j.visit(ctx, key, u, as), nil })
@@ -116,13 +116,13 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 	defer func() {
 		// A panic here would end the process: no caller recovers it.
 		if v := recover(); v != nil {
-			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", j.redact(u.String()), v)}
+			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", j.Redact(u.String()), v)}
 		}
 	}()
-	if r, ok := j.visits.answers.Get(key, j.now()); ok {
+	if r, ok := j.visits.answers.Get(key, j.Now()); ok {
 		return r // another visit has ended meanwhile
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), j.timeout, answerTimeout(j.timeout))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), j.Timeout, answerTimeout(j.Timeout))
 	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	own := *j
@@ -132,9 +132,9 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 	if err != nil {
 		r = &siteReply{failure: withCause(ctx, err)}
 	}
-	until := j.now().Add(failedVisit)
+	until := j.Now().Add(failedVisit)
 	if err == nil && r.err == nil && r.status < 500 && r.status != http.StatusTooManyRequests {
-		until = j.now().Add(freshnessOf(r.header, j.now()).lifetime)
+		until = j.Now().Add(freshnessOf(r.header, j.Now()).lifetime)
 	}
 	if !r.local && ctx.Err() == nil {
 		j.visits.answers.Put(key, r, until, len(r.body), maxVisited, maxVisitedSize)
@@ -162,11 +162,11 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 	default:
 		v.Hints = policy.RateHints(j.agent)
 	}
-	if err := j.visits.count(o, j.now()); err != nil {
+	if err := j.visits.count(o, j.Now()); err != nil {
 		return nil, err
 	}
-	if j.turn != nil {
-		turned, ended, err := j.turn(ctx, v)
+	if j.Turn != nil {
+		turned, ended, err := j.Turn(ctx, v)
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +186,7 @@ func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rul
 	home.accept, home.most, home.permit, home.only = acceptRobots, maxBody, nil, o.Host
 	a := answer{origin: o}
 	home.follow(ctx, &a, &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}, validators{})
-	return next(nil, a, j.now(), 0, j.profile).policy
+	return next(nil, a, j.Now(), 0, j.Profile).policy
 }
 
 // siteReply is the answer to one request. It is immutable.

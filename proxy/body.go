@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -82,11 +83,7 @@ func (b *uploadBody) drain(w *responseWriter, r *http.Request) {
 	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(limits.DrainTime)); err != nil {
 		return
 	}
-	body := r.Body
-	if b.server != nil {
-		body = b.server
-	}
-	n, _ := io.CopyN(io.Discard, body, maxDrain) // how it ends changes nothing: the connection closes
+	n, _ := io.CopyN(io.Discard, cmp.Or(b.server, r.Body), maxDrain) // how it ends changes nothing: the connection closes
 	b.n.Add(n)
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"strconv"
@@ -124,9 +125,7 @@ func (h *clientHello) addNames(data cryptobyte.String) bool {
 
 // broken notes the first fault.
 func (h *clientHello) broken(how string) {
-	if h.fault == "" {
-		h.fault = "the TLS hello " + how
-	}
+	h.fault = cmp.Or(h.fault, "the TLS hello "+how)
 }
 
 // dotted returns authority with the final dot that the client has written behind its host.

@@ -46,7 +46,7 @@ func (q *request) identify(p *Proxy) {
 	q.client.UserAgent = q.userAgent
 	q.effective = q.settings.Rules.For(q.settings.Rules.ClientOf(q.client), q.origin, p.config.Now())
 	q.names = q.effective.Identity(q.userAgent, p.agents.agentOf)
-	q.signature = q.effective.Signer() != nil && passport.Signed(q.header)
+	q.signature = q.effective.Signer != nil && passport.Signed(q.header)
 	q.identified = true
 }
 

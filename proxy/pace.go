@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -128,26 +127,18 @@ const (
 	maxAnnounced  = 1024             // hosts that are remembered
 )
 
-// announced remembers when waits for sites were last announced. The zero value is
-// ready.
+// announced has the sites for which waits were announced lately. The zero value is ready.
 type announced struct {
-	mu   sync.Mutex
-	last map[rules.Origin]time.Time
+	memo.Kept[rules.Origin, struct{}]
 }
 
 // due reports whether a wait for o is to be announced now, and remembers that it was.
 func (a *announced) due(o rules.Origin, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if last, ok := a.last[o]; ok && now.Sub(last) < announceEvery {
-		return false
+	_, lately := a.Get(o, now)
+	if !lately {
+		a.Put(o, struct{}{}, now.Add(announceEvery), 0, maxAnnounced, 0)
 	}
-	if a.last == nil {
-		a.last = map[rules.Origin]time.Time{}
-	}
-	memo.MakeRoom(a.last, maxAnnounced, nil)
-	a.last[o] = now
-	return true
+	return !lately
 }
 
 // announce calls take (see Config.Announce) when q, and others for the same site, wait for

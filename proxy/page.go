@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,35 +9,26 @@ import (
 	"heed/proxy/clientpage"
 )
 
-// ownPage is a page that the proxy answers for itself.
-type ownPage struct {
-	contentType string
-	body        func(*clientpage.Facts) ([]byte, error)
-}
-
-// ownPages returns the pages by path. HTML replaces the text for clients that prefer it.
-func (p *Proxy) ownPages(html bool) map[string]ownPage {
-	always := func(make func(*clientpage.Facts) []byte) func(*clientpage.Facts) ([]byte, error) {
-		return func(f *clientpage.Facts) ([]byte, error) { return make(f), nil }
+// ownPage returns the page that the proxy answers for itself at a path, as HTML for clients that
+// prefer that to text. Without a contentType there is none.
+func (p *Proxy) ownPage(path string, html bool, f *clientpage.Facts) (contentType string, body []byte, err error) {
+	switch {
+	case path == "/" && html:
+		body, err = f.HTML()
+		return "text/html; charset=utf-8", body, err
+	case path == "/":
+		return "text/plain; charset=utf-8", f.Text(), nil
+	case path == "/proxy.pac":
+		return "application/x-ns-proxy-autoconfig", f.PAC(), nil
+	case path == "/ca.pem" && p.config.CACert != nil:
+		return "application/x-pem-file", f.CACert, nil
+	case path == "/ca.der" && p.config.CACert != nil:
+		return "application/x-x509-ca-cert", f.DER(), nil
+	case path == "/bundle.pem" && p.config.Bundle != nil:
+		body, err = p.config.Bundle()
+		return "application/x-pem-file", body, err
 	}
-	pages := map[string]ownPage{
-		"/":           {"text/plain; charset=utf-8", always((*clientpage.Facts).Text)},
-		"/proxy.pac":  {"application/x-ns-proxy-autoconfig", always((*clientpage.Facts).PAC)},
-		"/ca.pem":     {"application/x-pem-file", always(func(f *clientpage.Facts) []byte { return f.CACert })},
-		"/ca.der":     {"application/x-x509-ca-cert", always((*clientpage.Facts).DER)},
-		"/bundle.pem": {"application/x-pem-file", func(*clientpage.Facts) ([]byte, error) { return p.config.Bundle() }},
-	}
-	if html {
-		pages["/"] = ownPage{"text/html; charset=utf-8", (*clientpage.Facts).HTML}
-	}
-	if p.config.CACert == nil {
-		delete(pages, "/ca.pem")
-		delete(pages, "/ca.der")
-	}
-	if p.config.Bundle == nil {
-		delete(pages, "/bundle.pem")
-	}
-	return pages
+	return "", nil, nil
 }
 
 // pageFacts returns what the pages for the client of x contain.
@@ -56,8 +48,9 @@ func (x *exchange) pageFacts(r *http.Request) (f clientpage.Facts, err error) {
 // Host field names.
 func (x *exchange) servePage(r *http.Request) {
 	p, w := x.proxy, &x.writer
-	page, known := p.ownPages(strings.Contains(r.Header.Get("Accept"), "text/html"))[r.URL.Path]
-	if !known || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	facts, err := x.pageFacts(r)
+	contentType, body, failed := p.ownPage(r.URL.Path, strings.Contains(r.Header.Get("Accept"), "text/html"), &facts)
+	if contentType == "" || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		x.req.raw = r.RequestURI
 		x.deny(malformed("this is a proxy: send an absolute URL (GET http://host/path), or ask for /, /ca.pem, /ca.der, /bundle.pem or /proxy.pac"))
 		x.answer(r)
@@ -66,17 +59,12 @@ func (x *exchange) servePage(r *http.Request) {
 	h := w.Header()
 	h.Set("Proxy-Status", p.statusName+`; details="a page of this proxy"`) // RFC 9209
 	h.Set("X-Content-Type-Options", "nosniff")
-	facts, err := x.pageFacts(r)
-	var body []byte
-	if err == nil {
-		body, err = page.body(&facts)
-	}
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		p.config.Log.Error("a page of heed's own could not be made", "page", r.URL.Path, "error", err)
 		http.Error(w, "This file could not be made; heed's log says why.", http.StatusInternalServerError)
 		return
 	}
-	h.Set("Content-Type", page.contentType)
+	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store") // the CA can change
 	if r.URL.Path == "/" {
 		h.Set("Vary", "Accept")

@@ -164,7 +164,7 @@ func (q *request) signer() *passport.Signer {
 	if q.signature || q.https != acl.Intercept || q.own || q.mismatch != "" {
 		return nil
 	}
-	return q.effective.Signer()
+	return q.effective.Signer
 }
 
 // signing returns what signs q itself, and the form; nil when it is not signed.

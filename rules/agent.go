@@ -2,6 +2,7 @@ package rules
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strings"
 )
 
@@ -85,15 +86,9 @@ func (a *Agent) Name() string {
 
 // robotic reports whether a clean name is one word that calls itself a robot.
 func robotic(name string) bool {
-	if genericWords[name] || strings.Contains(name, " ") {
-		return false
-	}
-	for _, mark := range [...]string{"bot", "crawl", "spider", "slurp"} {
-		if strings.Contains(name, mark) {
-			return true
-		}
-	}
-	return false
+	marks := []string{"bot", "crawl", "spider", "slurp"}
+	return !genericWords[name] && !strings.Contains(name, " ") &&
+		slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(name, mark) })
 }
 
 // Names returns the names of the tokens as they were written, without versions; nil without

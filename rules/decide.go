@@ -215,14 +215,14 @@ func (e *engine) decideIn(d *Decision, s *scratch, sets []ruleSet, target string
 
 // read calls judge with each reading of a target, that as sent first, until
 // judge returns false. What judge is given is valid during the call only.
-func (e *engine) read(s *scratch, target string, judge func(name, reading string) bool) {
-	if e.asSent {
+func (d *differences) read(s *scratch, target string, judge func(name, reading string) bool) {
+	if d.asSent {
 		s.sentReadings(target, judge)
 		return
 	}
 	s.target = appendTarget(s.target[:0], target)
 	if judge("", view(s.target)) {
-		s.readings(view(s.target), e.allReadings, judge)
+		s.readings(view(s.target), d.allReadings, judge)
 	}
 }
 

@@ -34,7 +34,7 @@ func hashGram(octets uint32) uint32 {
 }
 
 // newGrams returns the grams of rules with wildcards.
-func newGrams(f *file, rules []key) (g grams) {
+func newGrams(f *file, rules []uint32) (g grams) {
 	if len(rules) == 0 {
 		return g
 	}
@@ -55,9 +55,9 @@ func newGrams(f *file, rules []key) (g grams) {
 		g.starts[i+1] += g.starts[i]
 	}
 	next := slices.Clone(g.starts)
-	for i, k := range rules {
+	for i, id := range rules {
 		at := place(i)
-		g.rules[next[at]] = k.rule | chosen[i]<<ruleBits
+		g.rules[next[at]] = id | chosen[i]<<ruleBits
 		next[at]++
 	}
 	g.dropCopies(f)
@@ -79,18 +79,18 @@ func (g *grams) dropCopies(f *file) {
 
 // rarestGrams returns the hash of the gram of each rule that fewest rules have; 0: it
 // has none.
-func rarestGrams(f *file, rules []key) []uint32 {
+func rarestGrams(f *file, rules []uint32) []uint32 {
 	size := bits.Len(uint(4 * len(rules)))
 	counts, chosen := make([]uint32, 1<<size), make([]uint32, len(rules))
 	var hashes []uint32
-	for _, k := range rules {
-		hashes = f.appendGrams(hashes[:0], k)
+	for _, id := range rules {
+		hashes = f.appendGrams(hashes[:0], id)
 		for _, hash := range hashes {
 			counts[hash>>(32-size)]++
 		}
 	}
-	for i, k := range rules {
-		hashes = f.appendGrams(hashes[:0], k)
+	for i, id := range rules {
+		hashes = f.appendGrams(hashes[:0], id)
 		fewest := uint32(0)
 		for _, hash := range hashes {
 			if n := counts[hash>>(32-size)]; fewest == 0 || n < fewest {
@@ -102,10 +102,10 @@ func rarestGrams(f *file, rules []key) []uint32 {
 }
 
 // appendGrams appends the hashes of the grams of a rule.
-func (f *file) appendGrams(dst []uint32, k key) []uint32 {
-	r := &f.rules[k.rule]
+func (f *file) appendGrams(dst []uint32, id uint32) []uint32 {
+	r := &f.rules[id]
 	separator, octets, run := r.separator(), uint32(0), 0
-	for _, c := range []byte(f.pattern(r)[k.size:]) {
+	for _, c := range []byte(f.pattern(r)[len(f.firstPiece(id)):]) {
 		if c == separator {
 			run = 0
 			continue

@@ -54,10 +54,7 @@ func cutParameters(dst []byte, path string) []byte {
 // then.
 func cutDots(dst []byte, path string) []byte {
 	for len(path) > 0 {
-		segment := path[1:]
-		if next := strings.IndexByte(segment, '/'); next >= 0 {
-			segment = segment[:next]
-		}
+		segment, _, _ := strings.Cut(path[1:], "/")
 		rest := path[1+len(segment):]
 		dst = append(dst, path[0])
 		switch name, _, _ := strings.Cut(segment, ";"); name {

@@ -108,10 +108,8 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // readings calls judge with each reading of the packed target but the first,
 // until judge returns false. What judge is given is valid during the call only.
 func (s *scratch) readings(target string, all bool, judge func(name, target string) bool) {
-	path, query := target, ""
-	if i := strings.IndexByte(target, '?'); i >= 0 {
-		path, query = target[:i], target[i:]
-	}
+	path, _, _ := strings.Cut(target, "?")
+	query := target[len(path):]
 	s.bare = appendBareQuery(s.bare[:0], query)
 	if view(s.bare) != query && !judge("", s.join(append(s.reading[:0], path...), view(s.bare))) {
 		return
@@ -292,10 +290,7 @@ func removeDots(dst []byte, path string) []byte {
 		return append(dst, path...)
 	}
 	for len(path) > 0 {
-		segment := path[1:]
-		if next := strings.IndexByte(segment, '/'); next >= 0 {
-			segment = segment[:next]
-		}
+		segment, _, _ := strings.Cut(path[1:], "/")
 		path = path[1+len(segment):]
 		switch segment {
 		case "..":

@@ -38,10 +38,8 @@ func (s *scratch) sentForm(target, name string, judge func(name, target string) 
 	if !judge(name, target) {
 		return false
 	}
-	path, query := target, ""
-	if i := strings.IndexByte(target, '?'); i >= 0 {
-		path, query = target[:i], target[i:]
-	}
+	path, _, _ := strings.Cut(target, "?")
+	query := target[len(path):]
 	s.bare = append(s.bare[:0], query...) // a form has its query in one way
 	s.resolved = s.resolved[:0]
 	s.slashEnds = strings.HasSuffix(path, "/")

@@ -24,9 +24,10 @@ func shop(n int) *Policy {
 	return New(Source{State: Available}, []byte(b.String()))
 }
 
-// TestHeed_StepsOfADecisionDoNotGrowWithTheRules asks files of 10 to 10,000 rules about
-// pages that a rule refuses, that one nearly matches, and that none is about.
-func TestHeed_StepsOfADecisionDoNotGrowWithTheRules(t *testing.T) {
+// TestHeed_StepsOfADecisionHardlyGrowWithTheRules asks files of 10 to 10,000 rules about
+// pages that a rule refuses, that one nearly matches, and that none is about. The search for
+// the place of a target among so many rules takes as many steps as trying ten.
+func TestHeed_StepsOfADecisionHardlyGrowWithTheRules(t *testing.T) {
 	t.Parallel()
 	targets := func(n int) (all []string) {
 		for i := range 200 {
@@ -48,7 +49,7 @@ func TestHeed_StepsOfADecisionDoNotGrowWithTheRules(t *testing.T) {
 		if first == 0 {
 			first = mean
 		}
-		if 2*mean > 3*first || most > 12*first { // the most where the rules of a gram are looked at
+		if mean > 2*first || most > 12*first { // the most where the rules of a gram are looked at
 			t.Errorf("%d rules: %d steps, at most %d; 10 rules take %d", n, mean, most, first)
 		}
 	}
@@ -66,7 +67,7 @@ func TestHeed_WildcardsCostTargetsThatTheyMayMatch(t *testing.T) {
 	target := "/about/people/1234/item1234.html?page=item1234.html"
 	without, _ := steps(literal, target)
 	with, _ := steps(wild, target)
-	if with != without {
+	if with > without+stepsPerNode+1 { // one more is compared with the target
 		t.Errorf("%d steps, %d without the wildcards", with, without)
 	}
 }

@@ -105,8 +105,8 @@ func (p *Paths) Select(t *Target, profile Profile, choice Choice, only func(i in
 		return nil
 	}
 	c := chooser{file: &p.file, choice: choice, only: only}
-	all := profile.differences().allReadings
-	if plain := (differences{allReadings: all}); plain.plain(text) {
+	how := differences{allReadings: profile.differences().allReadings}
+	if how.plain(text) {
 		c.judge(&t.steps, text)
 		if len(c.of) == 0 || t.steps < 0 {
 			return nil
@@ -116,7 +116,7 @@ func (p *Paths) Select(t *Target, profile Profile, choice Choice, only func(i in
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	s.begin(t.steps)
-	selections := c.selectEach(s, text, all)
+	selections := c.selectEach(s, text, how)
 	t.steps = s.steps
 	return selections
 }
@@ -132,9 +132,9 @@ type chooser struct {
 }
 
 // selectEach returns a Selection for each reading of a target, as Paths.Select does.
-func (c *chooser) selectEach(s *scratch, text string, all bool) (selections []Selection) {
+func (c *chooser) selectEach(s *scratch, text string, how differences) (selections []Selection) {
 	first := true
-	judge := func(name, reading string) bool {
+	how.read(s, text, func(name, reading string) bool {
 		if s.before(&s.judged, name, reading) {
 			return s.steps >= 0
 		}
@@ -151,11 +151,7 @@ func (c *chooser) selectEach(s *scratch, text string, all bool) (selections []Se
 			selections = append(selections, Selection{name, c.of})
 		}
 		return s.steps >= 0
-	}
-	s.target = appendTarget(s.target[:0], text)
-	if judge("", view(s.target)) {
-		s.readings(view(s.target), all, judge)
-	}
+	})
 	return selections
 }
 
@@ -243,10 +239,8 @@ func EscapePercents(target string) string {
 		return target
 	}
 	before, rest := SplitTarget(target)
-	path, query := rest, ""
-	if i := strings.IndexByte(rest, '?'); i >= 0 {
-		path, query = rest[:i], rest[i:]
-	}
+	path, _, _ := strings.Cut(rest, "?")
+	query := rest[len(path):]
 	odd := 0
 	for i := range len(path) {
 		if path[i] == '%' && !isEscape(path[i:]) {

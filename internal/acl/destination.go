@@ -282,42 +282,48 @@ var ErrSelf error = &barred{"the address is heed's own", rules.ReasonLoop}
 type Addrs struct {
 	Dials
 
-	mu  sync.Mutex // held to change the set
-	set atomic.Pointer[addrSet]
-}
-
-// addrSet is immutable: every request looks into it.
-type addrSet struct {
-	addrs map[netip.AddrPort]int
-	ports map[uint16]int // of addrs: most requests are for a port that none has
+	mu    sync.Mutex                              // held to change the set
+	ports atomic.Pointer[map[uint16][]netip.Addr] // by port, an address for each Add. Immutable: every request looks into it
 }
 
 // Add adds an address; each Add needs a Remove. Addresses that are not of TCP, such as
 // that of a Unix socket, are left out: no site has one.
-func (a *Addrs) Add(addr net.Addr) { a.count(addr, 1) }
+func (a *Addrs) Add(addr net.Addr) {
+	a.change(addr, func(own []netip.Addr, at netip.Addr) []netip.Addr { return append(own, at) })
+}
 
 // Remove undoes one Add of an address.
-func (a *Addrs) Remove(addr net.Addr) { a.count(addr, -1) }
+func (a *Addrs) Remove(addr net.Addr) {
+	a.change(addr, func(own []netip.Addr, at netip.Addr) []netip.Addr {
+		if i := slices.Index(own, at); i >= 0 {
+			own = slices.Delete(own, i, i+1)
+		}
+		return own
+	})
+}
 
-func (a *Addrs) count(addr net.Addr, n int) {
+// change replaces the addresses of a port.
+func (a *Addrs) change(addr net.Addr, by func(own []netip.Addr, at netip.Addr) []netip.Addr) {
 	at, err := netip.ParseAddrPort(addr.String())
 	if err != nil {
 		return
 	}
-	at = netip.AddrPortFrom(plain(at.Addr()), at.Port())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	next := &addrSet{map[netip.AddrPort]int{}, map[uint16]int{}}
-	if before := a.set.Load(); before != nil {
-		maps.Copy(next.addrs, before.addrs)
+	next := map[uint16][]netip.Addr{}
+	if before := a.ports.Load(); before != nil {
+		maps.Copy(next, *before)
 	}
-	if next.addrs[at] += n; next.addrs[at] <= 0 {
-		delete(next.addrs, at)
+	next[at.Port()] = by(slices.Clone(next[at.Port()]), plain(at.Addr()))
+	a.ports.Store(&next)
+}
+
+// on returns the addresses with a port: none for that of most requests.
+func (a *Addrs) on(port uint16) []netip.Addr {
+	if ports := a.ports.Load(); ports != nil {
+		return (*ports)[port]
 	}
-	for at := range next.addrs {
-		next.ports[at.Port()]++
-	}
-	a.set.Store(next)
+	return nil
 }
 
 // plain returns an address without its zone, an IPv4-mapped one as the IPv4 address.
@@ -342,8 +348,7 @@ func (a *Addrs) IsName(o rules.Origin, d *Destinations, reach func() error) bool
 	if d != nil && len(d.Placed) > 0 && a.Has(d.Placed[o.HostPort()]) {
 		return true
 	}
-	set := a.set.Load()
-	return set != nil && set.ports[o.Port] > 0 && errors.Is(reach(), ErrSelf)
+	return len(a.on(o.Port)) > 0 && errors.Is(reach(), ErrSelf)
 }
 
 // HasHost reports whether a connection to host and port leads to an address of the set, as
@@ -352,35 +357,22 @@ func (a *Addrs) IsName(o rules.Origin, d *Destinations, reach func() error) bool
 // address (0.0.0.0 or ::) as a destination is every address of its port, since systems
 // connect it to themselves; in the set it is every address of this machine.
 func (a *Addrs) HasHost(host string, port uint16) bool {
-	set := a.set.Load()
-	if set == nil || set.ports[port] == 0 {
+	own := a.on(port)
+	if len(own) == 0 {
 		return false
 	}
 	if NamesThisMachine(host) {
-		return set.has(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || set.has(netip.IPv6Loopback(), port)
+		return leads(netip.AddrFrom4([4]byte{127, 0, 0, 1}), own) || leads(netip.IPv6Loopback(), own)
 	}
 	to, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	for _, to := range append(embedded(to), plain(to)) {
-		if set.has(to, port) {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(append(embedded(to), plain(to)), func(to netip.Addr) bool { return leads(to, own) })
 }
 
-func (s *addrSet) has(to netip.Addr, port uint16) bool {
-	for own := range s.addrs {
-		at := own.Addr()
-		switch {
-		case own.Port() != port:
-		case at == to, to.IsUnspecified(), at.IsUnspecified() && (at.Is6() || to.Is4()) && isLocal(to):
-			return true
-		}
-	}
-	return false
+// leads reports whether a connection to an address leads to one of own.
+func leads(to netip.Addr, own []netip.Addr) bool {
+	return to.IsUnspecified() || slices.ContainsFunc(own, func(at netip.Addr) bool {
+		return at == to || at.IsUnspecified() && (at.Is6() || to.Is4()) && isLocal(to)
+	})
 }
 
 // isLocal reports whether an address belongs to this machine.

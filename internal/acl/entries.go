@@ -125,10 +125,7 @@ var defaultPorts = []uint16{443}
 // HTTPS returns the handling of a CONNECT to the origin. Exempt clients are not judged, so
 // that their tunnels pass unless https is refused.
 func (t Effective) HTTPS() HTTPS {
-	h := t.https
-	if t.Site.HTTPS != nil {
-		h = *t.Site.HTTPS
-	}
+	h := *cmp.Or(t.Site.HTTPS, &t.https)
 	if t.Mode == Exempt && h != NoHTTPS {
 		return Tunnel
 	}
@@ -138,10 +135,7 @@ func (t Effective) HTTPS() HTTPS {
 // Via reports whether requests to the origin name heed in their Via field (RFC 9110
 // §7.6.3).
 func (t Effective) Via() bool {
-	if t.Site.Via != nil {
-		return *t.Site.Via
-	}
-	return !t.noVia
+	return *cmp.Or(t.Site.Via, new(!t.noVia))
 }
 
 // TunnelsTo reports whether a tunnel that is not intercepted may go to o's port,
@@ -203,14 +197,6 @@ func (s *Site) Signing(o rules.Origin) (form passport.Form, signed bool) {
 		form = *s.SignForm
 	}
 	return form, o.Scheme == "https" || s.SignHTTP
-}
-
-// Signer returns what signs the requests of the client; nil: they are not signed.
-func (t Effective) Signer() *passport.Signer {
-	if t.signer != nil || t.Client == nil {
-		return t.signer
-	}
-	return t.Client.Signer
 }
 
 // site merges the entries that match o.

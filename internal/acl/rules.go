@@ -15,6 +15,7 @@
 package acl
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -105,9 +106,7 @@ func (r *Rules) ForRun(run Run) *Rules {
 	if len(run.Purposes) > 0 {
 		out.Purposes = run.Purposes
 	}
-	if run.Signer != nil {
-		out.Signer = run.Signer
-	}
+	out.Signer = cmp.Or(run.Signer, out.Signer)
 	if len(run.Services) > 0 {
 		out.Hosts = append([]Host{{Match: run.Services, Service: serviceReason}}, out.Hosts...)
 	}
@@ -149,10 +148,11 @@ type Effective struct {
 	// stated, and no signal refuses.
 	Purposes []signal.Purpose
 
-	https     HTTPS            // the default
-	signer    *passport.Signer // likewise: Rules.Signer
-	noVia     bool             // likewise: Rules.NoVia
-	byOneName bool             // only observed for a name that any client can send
+	Signer *passport.Signer // signs the requests of the client; nil: they are not signed
+
+	https     HTTPS // the default
+	noVia     bool  // likewise: Rules.NoVia
+	byOneName bool  // only observed for a name that any client can send
 }
 
 // MayPassUnseen reports whether a tunnel of the client may pass unseen where it cannot be
@@ -190,9 +190,12 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if r == nil {
 		return t
 	}
-	t.https, t.noVia, t.Profile, t.Purposes, t.signer = r.HTTPS, r.NoVia, r.Profile, r.Purposes, r.Signer
+	t.https, t.noVia, t.Profile, t.Purposes, t.Signer = r.HTTPS, r.NoVia, r.Profile, r.Purposes, r.Signer
 	if c != nil && t.Purposes == nil {
 		t.Purposes = c.Purposes
+	}
+	if c != nil {
+		t.Signer = cmp.Or(t.Signer, c.Signer)
 	}
 	switch t.Mode = r.mode(c, t.Site); {
 	case t.Mode != Enforce:
@@ -215,10 +218,7 @@ func (r *Rules) mode(c *Client, s *Site) Mode {
 	if c != nil && c.Mode != nil && (*c.Mode != Enforce || s.Mode == nil) {
 		return *c.Mode
 	}
-	if s.Mode != nil {
-		return *s.Mode
-	}
-	return r.Mode
+	return *cmp.Or(s.Mode, &r.Mode)
 }
 
 // siteOf returns the Site of o.

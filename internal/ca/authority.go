@@ -12,6 +12,7 @@
 package ca
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/sha256"
 	"crypto/tls"
@@ -170,10 +171,7 @@ func short(c *x509.Certificate) string {
 
 // name is what a person knows the certificate by.
 func name(c *x509.Certificate) string {
-	if c.Subject.CommonName != "" {
-		return c.Subject.CommonName
-	}
-	return c.Subject.String()
+	return cmp.Or(c.Subject.CommonName, c.Subject.String())
 }
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

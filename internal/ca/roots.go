@@ -41,26 +41,19 @@ func SystemFiles() []string { return slices.Concat(systemFiles, furtherFiles) }
 // systemDirs are the places of the system's roots in files of their own.
 var systemDirs = []string{"/etc/ssl/certs", "/etc/pki/tls/certs"}
 
-// rootSet is certificates in the order they came, each once.
-type rootSet struct {
-	der  [][]byte
-	seen map[[sha256.Size]byte]bool
+// distinct returns certificates in the order they came, each once.
+func distinct(all [][]byte) [][]byte {
+	seen := make(map[[sha256.Size]byte]bool)
+	return slices.DeleteFunc(all, func(der []byte) bool {
+		sum := sha256.Sum256(der)
+		before := seen[sum]
+		seen[sum] = true
+		return before
+	})
 }
 
-func (s *rootSet) add(ders ...[]byte) {
-	if s.seen == nil {
-		s.seen = make(map[[sha256.Size]byte]bool)
-	}
-	for _, der := range ders {
-		if sum := sha256.Sum256(der); !s.seen[sum] {
-			s.seen[sum] = true
-			s.der = append(s.der, der)
-		}
-	}
-}
-
-func (s *rootSet) pem() (text []byte) {
-	for _, der := range s.der {
+func pemOfAll(all [][]byte) (text []byte) {
+	for _, der := range all {
 		text = append(text, pemOf(certificateBlock, der)...)
 	}
 	return text
@@ -76,27 +69,22 @@ func (s *rootSet) pem() (text []byte) {
 // system has no such file, and when SSL_CERT_FILE or one of extra cannot be
 // read or holds no certificate.
 func Bundle(a *Authority, extra []string) ([]byte, error) {
-	set, err := bundle(a, extra)
-	if err != nil {
-		return nil, err
-	}
-	return set.pem(), nil
+	all, err := bundle(a, extra)
+	return pemOfAll(all), err
 }
 
 // ReadCerts returns, as PEM, the certificates of files and directories, each once and
 // without those that cannot be parsed. It also returns the paths that could be read, and
 // an error for each of the others.
 func ReadCerts(paths []string) (certs []byte, good []string, errs []error) {
-	all := new(rootSet)
+	var all [][]byte
 	for _, path := range paths {
-		found := new(rootSet)
-		err := addPath(found, path)
-		n := len(found.der)
-		found.der = slices.DeleteFunc(found.der, func(der []byte) bool {
+		found, err := readPath(path)
+		sound := slices.DeleteFunc(slices.Clone(found), func(der []byte) bool {
 			_, err := x509.ParseCertificate(der)
 			return err != nil
 		})
-		if n > 0 && len(found.der) == 0 {
+		if len(found) > 0 && len(sound) == 0 {
 			err = fmt.Errorf("the certificates in %s are damaged: restore the file from a backup", path)
 		}
 		if err != nil {
@@ -104,29 +92,27 @@ func ReadCerts(paths []string) (certs []byte, good []string, errs []error) {
 			continue
 		}
 		good = append(good, path)
-		all.add(found.der...)
+		all = append(all, sound...)
 	}
-	return all.pem(), good, errs
+	return pemOfAll(distinct(all)), good, errs
 }
 
-func bundle(a *Authority, extra []string) (*rootSet, error) {
-	set := new(rootSet)
-	if err := addSystem(set); err != nil {
+func bundle(a *Authority, extra []string) ([][]byte, error) {
+	system, err := systemRoots()
+	if err != nil {
 		return nil, err
 	}
-	for _, path := range extra {
-		if err := addPath(set, path); err != nil {
-			return nil, err
-		}
+	more, err := readPaths(extra)
+	if err != nil {
+		return nil, err
 	}
-	set.add(certificates(a.CertPEM())...)
-	return set, nil
+	return distinct(slices.Concat(system, more, certificates(a.CertPEM()))), nil
 }
 
 // CheckSystem returns an error when SSL_CERT_FILE names no file with certificates.
 func CheckSystem() error {
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
-		if err := addPath(new(rootSet), file); err != nil {
+		if _, err := readPath(file); err != nil {
 			return fmt.Errorf("SSL_CERT_FILE: %w", err)
 		}
 	}
@@ -145,13 +131,11 @@ func SystemPool(extra ...string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the system's trusted roots cannot be read: install them (Debian: ca-certificates), or name a file with SSL_CERT_FILE (%w)", err)
 	}
-	set := new(rootSet)
-	for _, path := range extra {
-		if err := addPath(set, path); err != nil {
-			return nil, err
-		}
+	more, err := readPaths(extra)
+	if err != nil {
+		return nil, err
 	}
-	for _, der := range set.der {
+	for _, der := range more {
 		if c, err := x509.ParseCertificate(der); err == nil {
 			pool.AddCert(c)
 		}
@@ -159,71 +143,77 @@ func SystemPool(extra ...string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// addSystem adds the system's roots. The directories are read where no file
+// systemRoots returns the system's roots. The directories are read where no file
 // was found, or when the environment names them: beside the file they hold
 // certificates that the user did not choose to trust, such as a test server's own.
-func addSystem(set *rootSet) error {
+func systemRoots() (all [][]byte, err error) {
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
-		if err := addPath(set, file); err != nil {
-			return fmt.Errorf("SSL_CERT_FILE: %w", err)
+		if all, err = readPath(file); err != nil {
+			return nil, fmt.Errorf("SSL_CERT_FILE: %w", err)
 		}
-	} else {
-		addFirst(set, systemFiles)
+	}
+	for i := 0; i < len(systemFiles) && len(all) == 0; i++ {
+		all = readCertificates(systemFiles[i])
 	}
 	var dirs []string
 	if list := os.Getenv("SSL_CERT_DIR"); list != "" {
 		dirs = filepath.SplitList(list)
-	} else if len(set.der) == 0 {
+	} else if len(all) == 0 {
 		dirs = systemDirs
 	}
 	for _, dir := range dirs {
-		_ = addDir(set, dir) // the list names places that need not exist
+		found, _ := readDir(dir) // the list names places that need not exist
+		all = append(all, found...)
 	}
-	if len(set.der) == 0 {
-		return errors.New("no file with the system's trusted roots was found: install them (Debian: ca-certificates), or name a PEM file with SSL_CERT_FILE")
+	if len(all) == 0 {
+		return nil, errors.New("no file with the system's trusted roots was found: install them (Debian: ca-certificates), or name a PEM file with SSL_CERT_FILE")
 	}
-	return nil
+	return all, nil
 }
 
-// addFirst adds the certificates of the first of files that has any.
-func addFirst(set *rootSet, files []string) {
-	for _, file := range files {
-		if data, err := readFile(file); err == nil {
-			if set.add(certificates(data)...); len(set.der) > 0 {
-				return
-			}
+// readCertificates returns the certificates of a file; none of one that cannot be read.
+func readCertificates(file string) [][]byte {
+	data, _ := readFile(file)
+	return certificates(data)
+}
+
+// readPaths returns what readPath does of each path.
+func readPaths(paths []string) (all [][]byte, err error) {
+	for _, path := range paths {
+		found, err := readPath(path)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, found...)
 	}
+	return all, nil
 }
 
-// addPath adds the certificates of a file or of a directory's files. None is
+// readPath returns the certificates of a file or of a directory's files. None in a file is
 // an error: a client that was promised a root would fail later and elsewhere.
-func addPath(set *rootSet, path string) error {
+func readPath(path string) ([][]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if err := addDir(set, path); err != nil {
-			return unreadable("directory of certificates", path, err)
+		found, err := readDir(path)
+		if err != nil {
+			return nil, unreadable("directory of certificates", path, err)
 		}
-		return nil
+		return found, nil
 	}
 	data, err := readFile(path)
 	if err != nil {
-		return unreadable("file of certificates", path, err)
+		return nil, unreadable("file of certificates", path, err)
 	}
 	found := certificates(data)
 	if len(found) == 0 {
-		return fmt.Errorf("no certificate in %s: name a PEM file with certificates", path)
+		return nil, fmt.Errorf("no certificate in %s: name a PEM file with certificates", path)
 	}
-	set.add(found...)
-	return nil
+	return found, nil
 }
 
-// addDir adds the certificates of a directory's files, in the order of their
+// readDir returns the certificates of a directory's files, in the order of their
 // names. Links into the directory itself are names by hash: the same again.
-func addDir(set *rootSet, dir string) error {
+func readDir(dir string) (all [][]byte, err error) {
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		if f.Type()&os.ModeSymlink != 0 {
@@ -231,9 +221,7 @@ func addDir(set *rootSet, dir string) error {
 				continue
 			}
 		}
-		if data, err := readFile(path); err == nil {
-			set.add(certificates(data)...)
-		}
+		all = append(all, readCertificates(path)...)
 	}
-	return nil
+	return all, err
 }

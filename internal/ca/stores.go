@@ -185,12 +185,12 @@ func globQuote(path string) string {
 //
 // Certificates Java could not use, because they cannot be parsed, are left out.
 func WriteJavaTrustStore(path string, a *Authority, extra []string) error {
-	set, err := bundle(a, extra)
+	all, err := bundle(a, extra)
 	if err != nil {
 		return err
 	}
 	var entries []pkcs12.TrustStoreEntry
-	for _, der := range set.der {
+	for _, der := range all {
 		if c, err := x509.ParseCertificate(der); err == nil {
 			// Java keeps one certificate per alias.
 			alias := fmt.Sprintf("%s [%s]", safetext.Printable(name(c), maxName), short(c))

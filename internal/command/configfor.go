@@ -111,7 +111,7 @@ func (s *shownFor) names() {
 
 // signature prints whether requests are signed, where the client has a key.
 func (s *shownFor) signature() {
-	by := s.Signer()
+	by := s.Signer
 	form, signed := s.Site.Signing(s.origin)
 	switch {
 	case by == nil:

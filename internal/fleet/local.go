@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/memo"
 	"heed/internal/pace"
 )
 
@@ -14,9 +15,9 @@ const maxKnown = 100_000
 // received. It is safe for concurrent use.
 type history struct {
 	mu    sync.Mutex
-	last  map[string]start // by laneKey
-	holds map[string]hold  // of a host
-	lost  time.Time        // when starts that may still count were removed; zero: never
+	last  map[string]start        // by laneKey
+	holds memo.Kept[string, hold] // of a host
+	lost  time.Time               // when starts that may still count were removed; zero: never
 }
 
 // start is the time of a start, and how long it counts.
@@ -39,7 +40,8 @@ func (m *history) of(key string, lanes []pace.Lane) (h hold, starts []time.Time)
 		}
 		starts = append(starts, at)
 	}
-	return m.holds[key], starts
+	h, _ = m.holds.Get(key, time.Now())
+	return h, starts
 }
 
 // started records a start.
@@ -78,30 +80,18 @@ func (m *history) makeRoomLocked() {
 func (m *history) hold(key string, till time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.holds == nil {
-		m.holds = map[string]hold{}
-	}
 	now := time.Now()
 	if latest := now.Add(maxPause); till.After(latest) {
 		till = latest
 	}
-	if len(m.holds) >= maxKnown {
-		for key, h := range m.holds {
-			if h.till.Before(now) {
-				delete(m.holds, key)
-			}
-		}
-	}
-	if till.After(m.holds[key].till) && len(m.holds) < maxKnown {
-		m.holds[key] = hold{till, now}
+	if known, _ := m.holds.Get(key, now); till.After(known.till) {
+		m.holds.Put(key, hold{till, now}, till, 0, maxKnown, 0)
 	}
 }
 
 // release removes a pause.
 func (m *history) release(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.holds, key)
+	m.holds.Put(key, hold{}, time.Time{}, 0, maxKnown, 0)
 }
 
 // laneKey returns the name of a lane among those of all hosts.

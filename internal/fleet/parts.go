@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -104,10 +105,7 @@ func (p *parts) learn(slots []redis.ClusterSlot, now time.Time) {
 
 // node returns the part of a master, and creates it if there is none.
 func (p *parts) node(n *redis.ClusterNode) *part {
-	id := n.ID
-	if id == "" {
-		id = n.Addr
-	}
+	id := cmp.Or(n.ID, n.Addr)
 	if p.nodes[id] == nil {
 		if len(p.nodes) >= maxNodes {
 			return &p.whole

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -50,15 +51,10 @@ func isText(reply any) bool {
 func isInts(n int) func(any) bool {
 	return func(reply any) bool {
 		all, ok := reply.([]any)
-		if !ok || len(all) != n {
-			return false
-		}
-		for _, e := range all {
-			if i, ok := e.(int64); !ok || i < 0 {
-				return false
-			}
-		}
-		return true
+		return ok && len(all) == n && !slices.ContainsFunc(all, func(e any) bool {
+			i, ok := e.(int64)
+			return !ok || i < 0
+		})
 	}
 }
 

@@ -38,15 +38,8 @@ var seed = maphash.MakeSeed()
 
 // key identifies a request, and its client.
 func (k *ticket) key() (request, client uint64) {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	h.WriteString(k.ask.Client)
-	client = h.Sum64()
-	h.WriteByte(0)
-	h.WriteString(k.ask.Name)
-	h.WriteByte(0)
-	h.WriteString(k.ask.Target)
-	return h.Sum64(), client
+	a := k.ask
+	return maphash.Comparable(seed, [3]string{a.Client, a.Name, a.Target}), maphash.String(seed, a.Client)
 }
 
 // claim reports whether k comes at the time of its reservation, which it removes.

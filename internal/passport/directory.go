@@ -1,6 +1,7 @@
 package passport
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -194,10 +196,7 @@ func proof(k *PublicKey, at *url.URL, h http.Header, body []byte, now time.Time)
 func digestMatches(h http.Header, body []byte) bool {
 	digests, err := structured.ByteSequences(h["Content-Digest"])
 	sum := sha256.Sum256(body)
-	for _, d := range digests {
-		if d.Key == "sha-256" && string(d.Value) == string(sum[:]) {
-			return err == nil
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(digests, func(d structured.Value[[]byte]) bool {
+		return d.Key == "sha-256" && bytes.Equal(d.Value, sum[:])
+	})
 }

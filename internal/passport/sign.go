@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,12 +46,10 @@ const (
 // Signed reports whether h has a field of a signature: such a request is not signed again,
 // since the parts of two signatures would be one.
 func Signed(h http.Header) bool {
-	for _, name := range [...]string{signatureAgent, signatureInput, signature} {
-		if _, ok := h[name]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{signatureAgent, signatureInput, signature}, func(name string) bool {
+		_, ok := h[name]
+		return ok
+	})
 }
 
 // Signer signs requests with one key under one URL. It is immutable and safe for concurrent

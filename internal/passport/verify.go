@@ -1,6 +1,7 @@
 package passport
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -267,9 +268,7 @@ func (m *Message) component(n *structured.Name) (string, error) {
 // derived returns the value of a component that is not a field (RFC 9421 §2.2).
 func (m *Message) derived(n *structured.Name) (string, error) {
 	path, query, has := strings.Cut(m.Target, "?")
-	if path == "" {
-		path = "/"
-	}
+	path = cmp.Or(path, "/")
 	switch n.Value {
 	case "@method":
 		return m.Method, nil

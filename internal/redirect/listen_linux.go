@@ -1,6 +1,7 @@
 package redirect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,10 +35,8 @@ func setTransparent(network, _ string, c syscall.RawConn) error {
 		level, option = unix.SOL_IPV6, unix.IPV6_TRANSPARENT
 	}
 	var failed error
-	if err := c.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), level, option, 1) }); err != nil {
-		return err
-	}
-	return failed
+	err := c.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), level, option, 1) })
+	return cmp.Or(err, failed)
 }
 
 // soOriginalDst is SO_ORIGINAL_DST of linux/netfilter_ipv4.h; IPv6 has the same number.

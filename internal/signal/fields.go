@@ -61,31 +61,41 @@ func (j *judge) header(h http.Header) {
 		}
 	}
 	if lines := h["Content-Usage"]; len(lines) > 0 {
-		s := named(base, "Content-Usage", strings.Join(lines, ", "))
-		s.Protocol = ContentUsage
-		s.readUsage(lines)
-		j.add(s)
+		j.preference(named(base, "Content-Usage", strings.Join(lines, ", ")), "content-usage", lines)
 	}
 	for _, line := range h["Content-Signal"] {
 		s := named(base, "Content-Signal", line)
 		s.Protocol, s.Note = ContentSignal, "recorded only: it is defined for robots.txt"
 		j.add(s)
 	}
-	for _, line := range h["Tdm-Reservation"] {
-		s := named(base, "tdm-reservation", line)
-		s.reserve(line)
-		j.add(s)
-	}
-	for _, line := range h["Tdm-Policy"] {
-		s := named(base, "tdm-policy", line)
-		s.Protocol = TDMRepP
-		j.add(s)
+	for _, field := range []string{"Tdm-Reservation", "Tdm-Policy"} {
+		for _, line := range h[field] {
+			name := strings.ToLower(field)
+			j.preference(named(base, name, line), name, []string{line})
+		}
 	}
 	for _, line := range h["Link"] {
 		for _, target := range licenceLinks(line) {
 			j.declare(named(base, "Link", line), target)
 		}
 	}
+}
+
+// preferences are the names of META elements that are also those of fields.
+var preferences = []string{"content-usage", "tdm-reservation", "tdm-policy"}
+
+// preference adds the statement of a field or an element of one of these names.
+func (j *judge) preference(s Statement, name string, lines []string) {
+	switch name {
+	case "content-usage":
+		s.Protocol = ContentUsage
+		s.readUsage(lines)
+	case "tdm-reservation":
+		s.reserve(lines[0])
+	case "tdm-policy":
+		s.Protocol = TDMRepP
+	}
+	j.add(s)
 }
 
 // named returns base as the statement of a field or an element.
@@ -160,16 +170,8 @@ func (j *judge) head(h *page.Head) {
 			s.Name, s.Protocol = "script", RSL
 			d, err := licence.Parse([]byte(e.Content))
 			j.licence(s, d, err)
-		case e.Name == "content-usage":
-			s.Protocol = ContentUsage
-			s.readUsage([]string{e.Content})
-			j.add(s)
-		case e.Name == "tdm-reservation":
-			s.reserve(e.Content)
-			j.add(s)
-		case e.Name == "tdm-policy":
-			s.Protocol = TDMRepP
-			j.add(s)
+		case slices.Contains(preferences, e.Name):
+			j.preference(s, e.Name, []string{e.Content})
 		case slices.Contains(robotsNames, e.Name) || e.Name != "*" && e.Name != "" && concerns(e.Name, j.in.Agent):
 			terms, unread := parseTerms(e.Content, false)
 			if s.readTerms(terms, unread || e.Broken, j.in.Agent, j.in.Now); len(s.Terms) > 0 || s.Fault != "" {
@@ -186,7 +188,7 @@ var robotsNames = []string{"robots", "robot", "x-robots-tag", "robots-tag", "rob
 // PageNames returns the names of the META elements that may concern an agent, for
 // page.NewScanner.
 func PageNames(agent *rules.Agent) []string {
-	all := append([]string{"content-usage", "tdm-reservation", "tdm-policy"}, robotsNames...)
+	all := slices.Concat(preferences, robotsNames)
 	if agent != nil {
 		for _, t := range agent.Tokens {
 			all = append(all, t.Name)

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"slices"
 
 	"heed/internal/safetext"
@@ -22,9 +23,7 @@ var usages = []struct {
 // declared adds the declaration of the licence at address, and what the licence says.
 func (j *judge) declared(s Statement, address string) {
 	if address == "" {
-		if s.Fault == "" {
-			s.Fault = "not an absolute http or https URL"
-		}
+		s.Fault = cmp.Or(s.Fault, "not an absolute http or https URL")
 		j.add(s)
 		return
 	}

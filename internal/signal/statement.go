@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -104,11 +105,7 @@ func (s *Statement) words() []string {
 
 // String describes what the statement says, for people: "train-ai disallow", "nothing".
 func (s *Statement) String() string {
-	text := strings.Join(s.words(), ", ")
-	if text == "" {
-		text = "nothing"
-	}
-	return text
+	return cmp.Or(strings.Join(s.words(), ", "), "nothing")
 }
 
 // unfetched reports whether s declares a licence that was not fetched.

@@ -181,21 +181,8 @@ func dateEnd(rest string, scoped bool) int {
 
 // isToken reports whether s, in lower case, may be the product token of a crawler.
 func isToken(s string) bool {
-	if s == "*" {
-		return true
-	}
-	letters := false
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z':
-			letters = true
-		case c >= '0' && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return letters
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return s == "*" || strings.Trim(s, letters+"0123456789-_.") == "" && strings.ContainsAny(s, letters)
 }
 
 // readTerms reads the terms of a list that are for agent, at a time. unread is that of

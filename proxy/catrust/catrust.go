@@ -28,9 +28,10 @@ const (
 // client that rejects a certificate after the handshake. The zero value is ready; it
 // is safe for concurrent use.
 type Memory struct {
+	accepted memo.Kept[library, struct{}] // for acceptedTime; forgetting costs one explanation too many
+	served   memo.Kept[Client, struct{}]  // accepted on that very host, by any library; likewise
+
 	mu       sync.Mutex
-	accepted map[library]time.Time
-	served   map[Client]time.Time // accepted on that very host, by any library
 	rejected map[Client]rejection
 	open     map[Client]int // tunnels that have neither ended nor brought a request
 }
@@ -112,16 +113,14 @@ func (m *Memory) closedLocked(a *Attempt) bool {
 
 // Accepted notes that a request came through the tunnel of a.
 func (m *Memory) Accepted(a *Attempt, now time.Time) {
+	until := now.Add(acceptedTime)
+	for _, l := range [...]library{a.onHost(), a.onAnyHost()} {
+		m.accepted.Put(l, struct{}{}, until, 0, maxRemembered, 0)
+	}
+	m.served.Put(a.Client, struct{}{}, until, 0, maxRemembered, 0)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.accepted == nil {
-		m.accepted, m.served = make(map[library]time.Time), make(map[Client]time.Time)
-	}
-	memo.MakeRoom(m.accepted, maxRemembered, nil) // forgetting costs one explanation too many
-	m.accepted[a.onHost()], m.accepted[a.onAnyHost()] = now, now
 	m.closedLocked(a)
-	memo.MakeRoom(m.served, maxRemembered, nil)
-	m.served[a.Client] = now
 	delete(m.rejected, a.Client)
 }
 
@@ -137,13 +136,9 @@ func (a *Attempt) onAnyHost() library {
 // minutes: to its host, and to any. A client that trusts the CA trusts what it
 // signs, as a rule.
 func (m *Memory) Recently(a *Attempt, now time.Time) (sameHost, anyHost bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	recent := func(l library) bool {
-		at, ok := m.accepted[l]
-		return ok && now.Sub(at) < acceptedTime
-	}
-	return recent(a.onHost()), recent(a.onAnyHost())
+	_, sameHost = m.accepted.Get(a.onHost(), now)
+	_, anyHost = m.accepted.Get(a.onAnyHost(), now)
+	return sameHost, anyHost
 }
 
 // Rejected notes that the client of a does not accept the CA.
@@ -169,11 +164,10 @@ func (m *Memory) Rejected(a *Attempt, now time.Time) {
 // Where another program that a CONNECT cannot distinguish from c accepts the CA,
 // Explains reports false: that program would be refused instead.
 func (m *Memory) Explains(c Client, now time.Time) bool {
+	_, other := m.served.Get(c, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	served, other := m.served[c]
-	return m.rejected[c].again && m.rejectedLocked(c, now, explanationTime) &&
-		m.open[c] == 0 && !(other && now.Sub(served) < acceptedTime)
+	return m.rejected[c].again && m.rejectedLocked(c, now, explanationTime) && m.open[c] == 0 && !other
 }
 
 // Rejects reports whether c rejected the CA within the last day and was not seen to

@@ -40,15 +40,8 @@ func validName(name string) bool {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return a.Zone() == ""
 	}
-	if name == "" || len(name) > 253 {
-		return false
-	}
-	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_') {
-			return false
-		}
-	}
-	return true
+	const octets = "abcdefghijklmnopqrstuvwxyz0123456789-._"
+	return name != "" && len(name) <= 253 && strings.Trim(strings.ToLower(name), octets) == ""
 }
 
 // PAC returns a proxy auto-configuration file that sends every request to the proxy.

@@ -1,8 +1,10 @@
 package http1
 
 import (
+	"bytes"
 	"io"
 	"net/http"
+	"strconv"
 )
 
 // Bounds of a chunked body.
@@ -25,12 +27,9 @@ type Body struct {
 	answer  bool
 	framing Framing
 	at      chunkState
-	left    int64  // octets of a body with a length, or of a chunk
-	digits  int    // of the size that is being read
-	line    int    // octets of the line with the size
-	excess  int64  // octets that were not needed
-	section []byte // trailer section, as far as it came
-	err     error  // that Read returns from now on; io.EOF at the end
+	left    int64 // octets of a body with a length, or of a chunk
+	excess  int64 // octets that were not needed
+	err     error // that Read returns from now on; io.EOF at the end
 }
 
 // Reset makes b the body that follows h on r, which has just read h.
@@ -146,151 +145,115 @@ func (b *Body) fill() error {
 type chunkState uint8
 
 const (
-	inSize        chunkState = iota // the digits of a size
-	inPadding                       // blanks behind them
-	inExtension                     // extensions, up to the line's end
-	atSizeEnd                       // the line feed of that line
-	inData                          // left octets
-	atDataEnd                       // the line end of the data
-	atDataFeed                      // the line feed of it
-	inTrailer                       // the beginning of a line of the trailer section
-	inTrailerLine                   // the rest of it
-	atTrailerFeed                   // the line feed of such a line
-	atLastFeed                      // the line feed of the empty line
+	inSize    chunkState = iota // the line that begins a chunk
+	inData                      // left octets
+	atDataEnd                   // the line end of the data
+	inTrailer                   // the trailer section
 )
 
 // frame takes the buffered octets up to data, or to the end.
 func (b *Body) frame() {
-	for r := b.from; b.err == nil && b.at != inData && r.r < r.w; {
-		c := r.buf[r.r]
-		r.r++
-		if fault := b.next(c); fault != 0 {
+	for b.err == nil && b.at != inData {
+		n, fault := b.next(b.from.Buffered())
+		switch b.from.r += n; {
+		case fault != 0:
 			b.err = newFault(fault, b.answer, "")
+		case n == 0:
+			return
 		}
 	}
 }
 
-// next takes an octet that is not data.
-func (b *Body) next(c byte) Kind {
+// next takes what text begins with, which is not data, and returns how many octets it has; 0:
+// more have to come.
+func (b *Body) next(text []byte) (n int, fault Kind) {
 	switch b.at {
-	case inSize, inPadding, inExtension:
-		return b.sizeLine(c)
-	case atSizeEnd:
-		if c != '\n' {
-			return BadChunkLine
-		}
-		return b.begin()
-	case atDataEnd:
-		return b.expect(c, '\r', atDataFeed, BadChunkEnd)
-	case atDataFeed:
-		b.digits, b.line = 0, 0
-		return b.expect(c, '\n', inSize, BadChunkEnd)
+	case inSize:
+		return b.sizeLine(text)
+	case inTrailer:
+		return b.trailerSection(text)
 	}
-	return b.trailerOctet(c)
+	const end = "\r\n"
+	switch n = min(len(text), len(end)); {
+	case string(text[:n]) != end[:n]:
+		return 0, BadChunkEnd
+	case n < len(end):
+		return 0, 0
+	}
+	b.at = inSize
+	return n, 0
 }
 
-// expect takes an octet that has to be want.
-func (b *Body) expect(c, want byte, then chunkState, fault Kind) Kind {
-	if c != want {
-		return fault
-	}
-	b.at = then
-	return 0
-}
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 
-// sizeLine takes an octet of the line that begins a chunk.
-func (b *Body) sizeLine(c byte) Kind {
-	if b.line++; b.line > maxChunkLine-2 && c != '\r' {
-		return ChunkTooWordy
+// sizeLine takes the line that begins a chunk. What is wrong with the size is a fault before
+// the line has ended.
+func (b *Body) sizeLine(text []byte) (n int, fault Kind) {
+	if len(text) == 0 {
+		return 0, 0
 	}
-	digit, isDigit := hexDigit(c)
+	line, end := text, bytes.IndexAny(text, "\r\n")
+	if end >= 0 {
+		line = text[:end]
+	}
+	digits := 0
+	for digits < len(line) && isHex(line[digits]) {
+		digits++
+	}
+	behind := line[digits:]
+	size, err := strconv.ParseUint(string(line[:digits]), 16, 63)
 	switch {
-	case b.at == inSize && isDigit:
-		if b.digits++; b.digits > 16 || b.left >= 1<<59 {
-			return BadChunkSize
-		}
-		b.left = b.left<<4 | digit
-	case b.digits == 0:
-		return BadChunkSize
-	case c == '\r':
-		b.at = atSizeEnd
-	case c == '\n':
-		return BadChunkLine
-	case b.at == inExtension:
-	case c == ';' && b.at == inSize:
-		b.at = inExtension
-	case isBlank(c):
-		b.at = inPadding
-	default:
-		return BadChunkSize
+	case err != nil, digits > 16, len(bytes.Trim(behind, " \t")) > 0 && behind[0] != ';':
+		return 0, BadChunkSize
+	case len(line) > maxChunkLine-len("\r\n"):
+		return 0, ChunkTooWordy
+	case end < 0, text[end] == '\r' && end+1 == len(text):
+		return 0, 0
+	case text[end] == '\n', text[end+1] != '\n':
+		return 0, BadChunkLine
 	}
-	return 0
-}
-
-func hexDigit(c byte) (digit int64, ok bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return int64(c - '0'), true
-	case c|0x20 >= 'a' && c|0x20 <= 'f':
-		return int64(c|0x20-'a') + 10, true
-	}
-	return 0, false
-}
-
-// begin takes the end of the line that begins a chunk.
-func (b *Body) begin() Kind {
-	b.excess = max(0, b.excess+int64(b.line)+1-chunkNeeds-2*min(b.left, maxExcess))
+	n, b.left = end+len("\r\n"), int64(size)
+	b.excess = max(0, b.excess+int64(n)-chunkNeeds-2*min(b.left, maxExcess))
 	switch {
 	case b.excess > maxExcess:
-		return ChunkTooWordy
+		return 0, ChunkTooWordy
 	case b.left == 0:
 		b.at = inTrailer
 	default:
 		b.at = inData
 	}
-	return 0
+	return n, 0
 }
 
-// trailerOctet takes an octet of the trailer section.
-func (b *Body) trailerOctet(c byte) Kind {
-	switch b.at {
-	case atLastFeed:
-		if c != '\n' {
-			return BadTrailer
+// trailerSection takes the trailer section with the empty line that ends it, and ends the
+// message.
+func (b *Body) trailerSection(text []byte) (n int, fault Kind) {
+	for {
+		line, _, found := bytes.Cut(text[n:], []byte("\n"))
+		switch {
+		case n+len(line) > maxTrailer-4:
+			return 0, TrailerTooLarge
+		case !found:
+			return 0, 0
+		case !bytes.HasSuffix(line, []byte("\r")):
+			return 0, BadTrailer
+		case len(line) == 1:
+			return n + len("\r\n"), b.end(string(text[:n]))
 		}
-		return b.end()
-	case atTrailerFeed:
-		b.section = append(b.section, c)
-		return b.expect(c, '\n', inTrailer, BadTrailer)
+		n += len(line) + 1
 	}
-	switch {
-	case c == '\n':
-		return BadTrailer
-	case len(b.section) >= maxTrailer-4:
-		return TrailerTooLarge
-	case c == '\r' && b.at == inTrailer:
-		b.at = atLastFeed
-		return 0
-	case c == '\r':
-		b.at = atTrailerFeed
-	default:
-		b.at = inTrailerLine
-	}
-	b.section = append(b.section, c)
-	return 0
 }
 
 // end takes the fields of the trailer section, and ends the message.
-func (b *Body) end() Kind {
+func (b *Body) end(section string) Kind {
 	b.err = io.EOF
-	if len(b.section) == 0 {
+	if section == "" {
 		return 0
 	}
 	var h Head
-	if fault := h.parseFields(string(b.section), false); fault != nil {
+	if fault := h.parseFields(section, false); fault != nil {
 		return BadTrailer
 	}
-	b.section = nil
 	if b.Trailer == nil {
 		b.Trailer = make(http.Header, len(h.Fields))
 	}

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -129,10 +130,7 @@ func newFault(kind Kind, answer bool, field string) *Fault {
 	}
 	switch {
 	case answer:
-		f.Status, f.Type = http.StatusBadGateway, faults[kind].answer
-		if f.Type == "" {
-			f.Type = typeProtocol
-		}
+		f.Status, f.Type = http.StatusBadGateway, cmp.Or(faults[kind].answer, typeProtocol)
 	case f.Status == 0:
 		f.Status = http.StatusBadRequest
 	}

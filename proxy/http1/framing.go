@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,9 +55,7 @@ func collect(fields []Field) (c framingFields) {
 			c.close = c.close || hasMember(f.Value, "close")
 			c.keepAlive = c.keepAlive || hasMember(f.Value, "keep-alive")
 		case expect:
-			if c.expect == "" {
-				c.expect = f.Value
-			}
+			c.expect = cmp.Or(c.expect, f.Value)
 		case trailer:
 			c.trailer = c.trailer || hasMember(f.Value, contentLength) || hasMember(f.Value, transferEncoding) || hasMember(f.Value, trailer)
 		}

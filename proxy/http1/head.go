@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -269,16 +270,12 @@ func (h *Head) mend(f *Field, kind Kind) Kind {
 			return 0
 		}
 	}
-	if h.Odd == "" {
-		h.Odd = f.Name
-	}
+	h.Odd = cmp.Or(h.Odd, f.Name)
 	return 0
 }
 
 func (h *Head) mended(kind Kind) {
-	if h.Mended == 0 {
-		h.Mended = kind
-	}
+	h.Mended = cmp.Or(h.Mended, kind)
 }
 
 // isFraming reports whether the field with a canonical name decides where a message ends.

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -356,12 +357,9 @@ func (h *Head) Request(target string, body *Body) (*http.Request, error) {
 		return nil, newFault(NoURL, false, "")
 	}
 	r := &http.Request{
-		Method: h.Method, URL: u, RequestURI: h.Target, Host: u.Host,
+		Method: h.Method, URL: u, RequestURI: h.Target, Host: cmp.Or(u.Host, h.Get(host)),
 		Proto: h.Proto, ProtoMajor: h.Major, ProtoMinor: h.Minor,
 		Header: h.Header(), Body: http.NoBody, Close: h.Close, Trailer: h.announced(),
-	}
-	if r.Host == "" {
-		r.Host = h.Get(host)
 	}
 	delete(r.Header, host)
 	switch h.Framing {

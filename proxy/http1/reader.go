@@ -155,10 +155,7 @@ func (r *Reader) free() {
 // Rest returns the octets that were read and not used, and gives the buffer back: what
 // follows is for another reader of the connection. Nil: there are none.
 func (r *Reader) Rest() []byte {
-	rest := bytes.Clone(r.Buffered())
-	if len(rest) == 0 {
-		rest = nil
-	}
+	rest := append([]byte(nil), r.Buffered()...)
 	r.free()
 	return rest
 }

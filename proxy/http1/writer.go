@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -75,10 +76,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 	}
 	n = w.put(p)
 	w.left -= int64(n)
-	if w.err != nil {
-		err = w.err
-	}
-	return n, err
+	return n, cmp.Or(w.err, err)
 }
 
 // put writes p behind what is held back: with it where that is little, and as far as it

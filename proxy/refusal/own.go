@@ -1,15 +1,15 @@
 package refusal
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // own returns a detail for the operator's own command, which heed run has started: who reads it
 // can write the line that changes the answer. host is the site's name.
 func own(detail, host string) string {
-	if host == "" {
-		host = "HOST"
-	}
 	if strings.Contains(detail, " at the [[host]]") || strings.Contains(detail, "at its [[host]]") {
-		detail += ` In proxy.toml: [[host]] match = ["` + host + `"] and the setting; heed run --config FILE names the file, and heed config check reads it.`
+		detail += ` In proxy.toml: [[host]] match = ["` + cmp.Or(host, "HOST") + `"] and the setting; heed run --config FILE names the file, and heed config check reads it.`
 	}
 	return strings.TrimSpace(forOwn.Replace(detail))
 }

@@ -17,10 +17,15 @@ import (
 	"heed/rules"
 )
 
-// HostRoute is how some hosts are reached. A setting that is nil is that of the
-// TransportConfig.
+// HostRoute is how some hosts are reached.
 type HostRoute struct {
-	Match       []acl.HostPattern // any of them
+	Match []acl.HostPattern // any of them
+	Route
+}
+
+// Route is what differs for some hosts. A setting that is nil is that of the
+// TransportConfig.
+type Route struct {
 	Proxy       *HostProxy
 	Site        *SiteCert
 	OldTLS      bool             // TLS 1.0 and 1.1, RSA key exchange and CBC are accepted; false: as a route after it
@@ -61,16 +66,6 @@ func (s *SiteCert) check(c tls.ConnectionState) error {
 	return errPinned
 }
 
-// routeKey is what differs for an origin: each setting of the first HostRoute that
-// matches and has it, nil where none has. The zero value is that of all other origins.
-type routeKey struct {
-	proxy       *HostProxy
-	site        *SiteCert
-	old         bool
-	roots       *x509.CertPool
-	certificate *tls.Certificate
-}
-
 // HostTransports is a Sender with a transport for each combination of
 // the hosts' settings: routes that differ share no connections. It is safe for
 // concurrent use.
@@ -80,13 +75,13 @@ type HostTransports struct {
 	others *transport // of the hosts that match no route
 
 	mu      sync.Mutex
-	special map[routeKey]*transport // no more than the settings can be combined
+	special map[Route]*transport // no more than the settings can be combined
 }
 
 // NewHostTransports returns the transports for c and routes. Of each setting, that of
 // the first route that matches and has it applies.
 func NewHostTransports(c TransportConfig, routes ...HostRoute) *HostTransports {
-	return &HostTransports{config: c, routes: routes, others: newTransport(c), special: map[routeKey]*transport{}}
+	return &HostTransports{config: c, routes: routes, others: newTransport(c), special: map[Route]*transport{}}
 }
 
 // Send implements Sender. A request with a body is the last one of its connection, unless
@@ -126,54 +121,55 @@ func (h *HostTransports) transport(scheme, authority string) *transport {
 	if err != nil {
 		return h.others // which fails, or trusts less than any other
 	}
-	return h.byKey(h.keyOf(o))
+	return h.byRoute(h.routeOf(o))
 }
 
 // withoutCertificate returns the transport that is as t, but shows no client certificate.
 func (h *HostTransports) withoutCertificate(t *transport) *transport {
-	k := t.dialer.route
-	k.certificate = nil
-	return h.byKey(k)
+	r := t.dialer.route
+	r.Certificate = nil
+	return h.byRoute(r)
 }
 
-func (h *HostTransports) keyOf(o rules.Origin) routeKey {
-	var k routeKey
+// routeOf returns each setting of the first route that matches an origin and has it.
+func (h *HostTransports) routeOf(o rules.Origin) (of Route) {
 	for i := range h.routes {
 		r := &h.routes[i]
 		if !slices.ContainsFunc(r.Match, func(p acl.HostPattern) bool { return p.Matches(o) }) {
 			continue
 		}
-		k.proxy = cmp.Or(k.proxy, r.Proxy)
-		k.site = cmp.Or(k.site, r.Site)
-		k.old = k.old || r.OldTLS
-		k.roots = cmp.Or(k.roots, r.RootCAs)
-		k.certificate = cmp.Or(k.certificate, r.Certificate)
+		of.Proxy = cmp.Or(of.Proxy, r.Proxy)
+		of.Site = cmp.Or(of.Site, r.Site)
+		of.OldTLS = of.OldTLS || r.OldTLS
+		of.RootCAs = cmp.Or(of.RootCAs, r.RootCAs)
+		of.Certificate = cmp.Or(of.Certificate, r.Certificate)
 	}
-	return k
+	return of
 }
 
-func (h *HostTransports) byKey(k routeKey) *transport {
-	if k == (routeKey{}) {
+// byRoute returns the transport for a route; the zero one is that of all other hosts.
+func (h *HostTransports) byRoute(r Route) *transport {
+	if r == (Route{}) {
 		return h.others
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.special[k]
+	t := h.special[r]
 	if t == nil {
-		t = newTransport(k.apply(h.config))
-		h.special[k] = t
+		t = newTransport(r.apply(h.config))
+		h.special[r] = t
 	}
 	return t
 }
 
-// apply returns c with the settings of k.
-func (k routeKey) apply(c TransportConfig) TransportConfig {
-	if k.proxy != nil {
+// apply returns c with the settings of r.
+func (r Route) apply(c TransportConfig) TransportConfig {
+	if r.Proxy != nil {
 		c.Proxy = nil
-		if k.proxy.URL != nil {
-			c.Proxy = http.ProxyURL(k.proxy.URL)
+		if r.Proxy.URL != nil {
+			c.Proxy = http.ProxyURL(r.Proxy.URL)
 		}
 	}
-	c.route = k
+	c.route = r
 	return c
 }

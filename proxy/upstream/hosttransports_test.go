@@ -47,10 +47,10 @@ func TestHostTransports_TheFirstRouteWithASettingApplies(t *testing.T) {
 	general, special := &url.URL{Scheme: "http", Host: "p.test:1"}, &url.URL{Scheme: "socks5", Host: "q.test:2"}
 	anyCert := &SiteCert{Any: true}
 	w := NewHostTransports(TransportConfig{Proxy: http.ProxyURL(general)},
-		HostRoute{Match: pattern(t, "a.test"), Site: anyCert},
-		HostRoute{Match: pattern(t, "*.in.test"), Proxy: &HostProxy{}},
-		HostRoute{Match: pattern(t, "*:8443"), Proxy: &HostProxy{URL: special}},
-		HostRoute{Match: pattern(t, "a.test"), Proxy: &HostProxy{}, Site: &SiteCert{}},
+		HostRoute{Match: pattern(t, "a.test"), Route: Route{Site: anyCert}},
+		HostRoute{Match: pattern(t, "*.in.test"), Route: Route{Proxy: &HostProxy{}}},
+		HostRoute{Match: pattern(t, "*:8443"), Route: Route{Proxy: &HostProxy{URL: special}}},
+		HostRoute{Match: pattern(t, "a.test"), Route: Route{Proxy: &HostProxy{}, Site: &SiteCert{}}},
 	)
 	for address, want := range map[string]string{
 		"http://site.test/":       "http://p.test:1",
@@ -95,7 +95,7 @@ func TestSiteCert_AcceptsThePinnedCertificateOrKeyOnly(t *testing.T) {
 }
 
 func TestHostTransports_ConcurrentRequestsOfOneHostShareATransport(t *testing.T) {
-	w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "*"), Site: &SiteCert{Any: true}})
+	w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "*"), Route: Route{Site: &SiteCert{Any: true}}})
 	var all sync.WaitGroup
 	ways := make([]*transport, 16)
 	for i := range ways {
@@ -115,7 +115,7 @@ func TestHostTransports_ConcurrentRequestsOfOneHostShareATransport(t *testing.T)
 func TestGuardRedirects_ARedirectIsNotFollowedUnderTheOperatorsName(t *testing.T) {
 	refused := errors.New("no host is dialled")
 	config := TransportConfig{Dialer: net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error { return refused }}}
-	w := NewHostTransports(config, HostRoute{Match: pattern(t, "127.0.0.7"), Certificate: &tls.Certificate{}, Site: &SiteCert{Any: true}})
+	w := NewHostTransports(config, HostRoute{Match: pattern(t, "127.0.0.7"), Route: Route{Certificate: &tls.Certificate{}, Site: &SiteCert{Any: true}}})
 	for first, want := range map[string]int{"http://127.0.0.6/": 0, "https://127.0.0.7/": 1} {
 		g := w.GuardRedirects()().(*guardedFetch)
 		for _, address := range []string{first, "https://127.0.0.7/else"} {

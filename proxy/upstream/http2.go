@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/memo"
@@ -40,12 +41,11 @@ var pauses = [...]time.Duration{0, 100 * time.Millisecond, time.Second}
 // sent over HTTP/2.
 type attempt struct {
 	context.Context
-	chosen func() // called when the site has chosen HTTP/2
-
-	mu   sync.Mutex
-	conn *tls.Conn // on which HTTP/1 is to be spoken; nil: none was made
-	over bool      // the request does not wait for it any more
+	chosen func()                   // called when the site has chosen HTTP/2
+	conn   atomic.Pointer[tls.Conn] // on which HTTP/1 is to be spoken; nil: none was made; over: the request does not wait for it any more
 }
+
+var over = &tls.Conn{}
 
 type attemptKey struct{}
 
@@ -59,22 +59,13 @@ func (a *attempt) Value(key any) any {
 
 // deliver gives the request a connection that net/http does not get, or closes it.
 func (a *attempt) deliver(c *tls.Conn) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over {
+	if !a.conn.CompareAndSwap(nil, c) {
 		c.Close()
-		return
 	}
-	a.conn = c
 }
 
 // take returns what was delivered; nil: nothing was, and what comes will be closed.
-func (a *attempt) take() *tls.Conn {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	return a.conn
-}
+func (a *attempt) take() *tls.Conn { return a.conn.Swap(over) }
 
 // dialHTTP2 connects to a site for net/http, which takes it when the site chooses HTTP/2.
 func (d *dialer) dialHTTP2(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -115,14 +106,13 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 		r.URL = exactURL(q)
 	}
 	resp, err := t.http2.RoundTrip(r)
-	if errors.Is(err, errHTTP1) {
-		if c := a.take(); c != nil {
-			cancel(nil)
-			t.pool.noteVersion(k, unknown)
-			return c, nil, nil
-		}
-	}
-	if c := a.take(); c != nil {
+	switch c := a.take(); {
+	case c == nil:
+	case errors.Is(err, errHTTP1):
+		cancel(nil)
+		t.pool.noteVersion(k, unknown)
+		return c, nil, nil
+	default:
 		c.Close()
 	}
 	release()

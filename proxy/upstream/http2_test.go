@@ -33,7 +33,7 @@ func TestSend_ASiteThatNeverLooksAtARequestGetsItThreeTimes(t *testing.T) {
 				seen.Add(1)
 				return end(f, id)
 			})
-			w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+			w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: &SiteCert{Any: true}}})
 			t.Cleanup(w.CloseIdleConnections)
 			var known facts
 			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/page", nil)

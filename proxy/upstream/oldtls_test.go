@@ -28,7 +28,7 @@ func TestHostRoute_OldTLS(t *testing.T) {
 			}
 			certificate := &SiteCert{Any: true}
 			ask := func(old bool) error {
-				w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: certificate, OldTLS: old})
+				w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: certificate, OldTLS: old}})
 				t.Cleanup(w.CloseIdleConnections)
 				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
 				resp, err := w.RoundTrip(r)

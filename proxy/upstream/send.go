@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -32,10 +33,7 @@ func hasBody(r *http.Request) bool {
 
 // hostOf returns what the Host field of q contains.
 func hostOf(q *Request) string {
-	host := q.Host
-	if host == "" {
-		host = q.URL.Host
-	}
+	host := cmp.Or(q.Host, q.URL.Host)
 	if ascii, err := httpguts.PunycodeHostPort(host); err == nil {
 		return ascii
 	}

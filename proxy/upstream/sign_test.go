@@ -62,7 +62,7 @@ func TestSend_EachTimeOverHTTP2IsSignedAnew(t *testing.T) {
 		refused++
 		return f.WriteRSTStream(h.StreamID, http2.ErrCodeRefusedStream)
 	})
-	w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+	w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: &SiteCert{Any: true}}})
 	t.Cleanup(w.CloseIdleConnections)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/page?a=b", nil)
 	if _, err := w.Send(&Request{Request: r, Signer: signer}); err == nil || errors.Is(err, errHTTP1) {

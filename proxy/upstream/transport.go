@@ -88,7 +88,7 @@ type TransportConfig struct {
 	// Its connections serve one request each.
 	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	route routeKey // for sites: it does not apply to an https proxy
+	route Route // for sites: it does not apply to an https proxy
 
 	// Dialer dials what the checks let pass. Its Timeout is overwritten, and its
 	// ControlContext is called after the checks of an address. For tests, which give
@@ -168,18 +168,15 @@ func (t *transport) alone() *transport {
 
 // siteTLS returns the TLS configuration for sites.
 func (c *TransportConfig) siteTLS() *tls.Config {
-	config := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	if c.route.roots != nil {
-		config.RootCAs = c.route.roots
+	config := &tls.Config{RootCAs: cmp.Or(c.route.RootCAs, c.RootCAs), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if c.route.Site != nil {
+		config.InsecureSkipVerify, config.VerifyConnection = true, c.route.Site.check
 	}
-	if c.route.site != nil {
-		config.InsecureSkipVerify, config.VerifyConnection = true, c.route.site.check
-	}
-	if c.route.old {
+	if c.route.OldTLS {
 		config.MinVersion, config.CipherSuites = tls.VersionTLS10, oldSuites()
 	}
-	if c.route.certificate != nil {
-		config.Certificates = []tls.Certificate{*c.route.certificate}
+	if c.route.Certificate != nil {
+		config.Certificates = []tls.Certificate{*c.route.Certificate}
 	}
 	return config
 }

@@ -396,7 +396,7 @@ func TestSend_HandshakesOfOneClient(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	counts := &Counts{}
-	w := NewHostTransports(TransportConfig{Counts: counts}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+	w := NewHostTransports(TransportConfig{Counts: counts}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: &SiteCert{Any: true}}})
 	t.Cleanup(w.CloseIdleConnections)
 	ctx := WithClient(t.Context(), &Client{})
 	for i := range 150 {
@@ -442,7 +442,7 @@ func TestSend_EndlessInterimAnswers(t *testing.T) {
 	for _, site := range []string{"http://" + plain, s.URL} {
 		w := newTransports(t, TransportConfig{})
 		if site == s.URL {
-			w = NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+			w = NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: &SiteCert{Any: true}}})
 			t.Cleanup(w.CloseIdleConnections)
 		}
 		r, _ := http.NewRequestWithContext(t.Context(), "GET", site, nil)

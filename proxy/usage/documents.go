@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"time"
 
 	"heed/internal/signal"
@@ -114,10 +115,7 @@ func (q *Request) permitWithin(ctx context.Context, budget *rules.Target, u *url
 
 // mayFetch reports whether p lets all agents fetch a target. It takes steps from budget.
 func (q *Request) mayFetch(budget *rules.Target, p *rules.Policy, target string) bool {
-	for _, agent := range q.Agents {
-		if p.DecideOther(agent, budget, rules.NewTarget(target)).Verdict != rules.Allow {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(q.Agents, func(agent *rules.Agent) bool {
+		return p.DecideOther(agent, budget, rules.NewTarget(target)).Verdict != rules.Allow
+	})
 }

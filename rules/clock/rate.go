@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"strconv"
@@ -52,10 +53,7 @@ func RateOf(s string) (r Rate, exact, ok bool) {
 	if m := strictRate.FindStringSubmatch(s); m != nil {
 		n, ok1 := countOf(m[1])
 		t, ok2 := countOf(m[2])
-		unit := units[strings.ToLower(m[3])]
-		if m[3] == "" {
-			unit = time.Second
-		}
+		unit := cmp.Or(units[strings.ToLower(m[3])], time.Second)
 		r, exact = Rate{Documents: n, Per: min(time.Duration(t), Most/unit) * unit}, true
 		if m[4] != "" {
 			r.Window, exact, ok = Hours(strings.TrimSpace(m[4]))
@@ -67,14 +65,10 @@ func RateOf(s string) (r Rate, exact, ok bool) {
 	if m == nil || len(s) > maxText || m[2]+m[3] == "" {
 		return Rate{}, false, false
 	}
-	documents, per, unit := numberOf(m[1]), 1.0, time.Second
-	if m[2] != "" {
-		per = numberOf(m[2])
-	}
-	if m[3] != "" {
-		if unit, ok = units[m[3]]; !ok {
-			return Rate{}, false, false
-		}
+	documents, per := numberOf(m[1]), numberOf(cmp.Or(m[2], "1"))
+	unit, known := units[cmp.Or(m[3], "s")]
+	if !known {
+		return Rate{}, false, false
 	}
 	r = Rate{Documents: int(min(documents, 1<<30)), Per: duration(per, unit)}
 	if whole := float64(r.Documents); whole != documents { // "0.5/1s"

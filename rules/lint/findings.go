@@ -17,14 +17,14 @@ const (
 func (s Severity) String() string { return [...]string{"note", "misleading", "lost"}[min(s, Lost)] }
 
 // Severity returns how serious findings of this kind are; Note for an unknown kind.
-func (k Kind) Severity() Severity { return k.advice().severity }
+func (k Kind) Severity() Severity { return advices[k].severity }
 
 // Means returns a sentence about a finding of this kind and its effect; empty for
 // an unknown kind.
-func (k Kind) Means() string { return k.advice().means }
+func (k Kind) Means() string { return advices[k].means }
 
 // Instead returns a sentence about what to write instead; empty for an unknown kind.
-func (k Kind) Instead() string { return k.advice().instead }
+func (k Kind) Instead() string { return advices[k].instead }
 
 // advice is what people read of a kind.
 type advice struct {
@@ -34,13 +34,6 @@ type advice struct {
 
 // advices has the kinds that finding has made.
 var advices = map[Kind]advice{}
-
-func (k Kind) advice() advice {
-	if s, ok := slips[k]; ok {
-		return s.advice
-	}
-	return advices[k]
-}
 
 // finding makes a kind: how serious its findings are, their effect, and what to
 // write instead. Those without a name here are the parser's alone.

@@ -16,96 +16,85 @@ type slip struct {
 	from, to int // where in the text, in octets
 }
 
-// pattern is how a kind is found: the first match is the place. nil: by code.
+// pattern is how a kind is found: the first match is the place. nil: it is not.
 type pattern struct {
-	advice
+	kind Kind
 	path *regexp.Regexp // in the value of a rule
 	name *regexp.Regexp // in the value of a user-agent line
 }
 
 // The kinds that are not found by an expression.
-const (
-	lookAlike       Kind = "look-alike"       // characters that look like others
-	everywhere      Kind = "everything"       // a rule for all URLs that does not look like one
-	hiddenCharacter Kind = "hidden-character" // characters that cannot be seen
+var (
+	everywhere = finding("everything", Misleading, "The rule matches every URL of the site.",
+		"Write / if the whole site is meant.")
+	lookAlike = finding("look-alike", Lost, "There is a character that looks like another one, such as a full-width sign, a typographic hyphen or a letter of another alphabet; it matches nothing of what is meant.",
+		"Type the value again, in plain ASCII characters.")
+	hiddenCharacter = finding("hidden-character", Lost, "There is an invisible character here, such as a byte order mark or a no-break space; the line does not mean what it seems to mean.",
+		"Type the line again, with plain spaces.")
 )
 
-// slips are all kinds of slips. What a value matches that is in a kind before it is not looked for
-// again: see order.
-var slips = map[Kind]pattern{
-	"regular-expression": {advice{Lost, "This is a regular expression. In a robots.txt only * and a $ at the end have a meaning; every other sign is an ordinary character, and the rule matches nothing of what is meant.",
-		"Write a plain path, with * for any characters and $ for the end; several rules for alternatives."},
-		expression(`^\^`, `\((?:\?[:!=<i]|[^()]*\|)[^()]*\)`, `\[[^\]]*(?:a-z|A-Z|[0-9]-[0-9])[^\]]*\]`, `\[[^\]]+\][+?{]`, `\)[+?{]`, `\{\d+(?:,\d*)?\}`,
-			`\\[dDwWsS./?+*$()\[\]-]`, `(?:^|/)\.\*`, `(?:[^ ]\.\+|\w\+\$)`, `/\?\$$`, `^[~@!]?~\*?\s`, `^m?[#|~]\^`), nil},
-	"glob": {advice{Lost, "Braces and ** are not read as a shell reads them: a brace is an ordinary character, and ** is *.",
-		"Write one rule for each alternative, and a single *."},
-		expression(`\{[^{}]*,[^{}]*\}`, `/\*\*(?:/|$)`, `\[![^\]]+\]`), nil},
-	"placeholder": {advice{Lost, "This is the placeholder of a template or of a program's routes; it is read as it is, and matches no URL of the site.",
-		"Write * in its place."},
+// slips are all kinds of slips that an expression finds, in the order in which they are looked
+// for; of those that are at one place the first counts.
+var slips = []pattern{
+	{finding("repeated-field", Lost, "The name of the field is there twice; the second one is a part of the value.",
+		"Write the field once."),
+		expression(`(?i)^(?:dis)?allow\b`, `(?i)^user-?agent\b`), expression(`(?i)^user-?agent\b`)},
+	{finding("method-in-path", Lost, "Rules are for all methods; with one before the path, it matches nothing.",
+		"Write only the path."), expression(`(?i)^(?:get|post|head|put|delete)\s+/`), nil},
+	{finding("comment-sign", Lost, "Only # begins a comment; what follows here is a part of the value, which matches nothing.",
+		"Put # before a comment."),
+		expression(`\s(?://|<!--|/\*|;|--|rem\b)`, `<!--`), expression(`\s(?://|<!--|/\*|--)`, `<!--`)},
+	{finding("html-entity", Lost, "This is the form that a character has in HTML; in a robots.txt it is read as it is.",
+		"Write the character itself, such as &."),
+		expression(`&(?:amp|lt|gt|quot|nbsp|#\d+|#x[0-9A-Fa-f]+);`), nil},
+	{finding("host-in-path", Lost, "A path begins after the host; with a host in it, it matches nothing.",
+		"Write only the path, from the first / after the host."),
+		expression(`^//[^/]+\.[a-z]{2,}`, `^/?https?:`, `^/?(?:www|m|blog|shop|cdn)\.[\w-]+\.[a-z]{2,}(?:/|$)`, `^[\w-]+\.(?:com|org|net|test|example|de|fr|uk|eu|io)(?:/|$)`, `^/(?:[\w-]+\.)+(?:com|org|net)(?:/|$)`), nil},
+	{finding("file-path", Lost, "This is the place of a file on the server, not the path of a URL; it matches nothing.",
+		"Write the path as it is in the URL."),
+		expression(`^/?(?:var/www|srv/www|home/[^/]+/(?:public_html|www|htdocs)|usr/(?:local|share)/)`, `^/?[A-Za-z]:[\\/]`, `^/?(?:public_html|htdocs|httpdocs|wwwroot)/`, `^\.{1,2}/`, `^~/`), nil},
+	{finding("word-for-path", Lost, "This is a word, not a path; it is read as a path of that name.",
+		"Leave the value empty to disallow nothing, or write / for everything."),
+		expression(`(?i)^(?:none|nothing|no|yes|all|everything|any|true|false|null|nil|n/a|on|off|-|empty|\.|\?|0|1)$`), nil},
+	{finding("placeholder", Lost, "This is the placeholder of a template or of a program's routes; it is read as it is, and matches no URL of the site.",
+		"Write * in its place."),
 		expression(`/:[a-z_]\w*`, `\{\{?\s*[A-Za-z_][\w. ]*\}?\}`, `<(?:\w+:)?\w+>`, `%[sd](?:\W|$)`, `\$\{`, `/\$[a-z]\w*`, `/\[[a-z]{2,}(?:[ _-][a-z]+)*\](?:/|$)`, `(?i)^/?(?:path/to/|your[-_ ]|example[-_](?:path|folder|page))`),
 		expression(`\{\{?\s*[A-Za-z_][\w. -]*\}?\}`, `^<[^>]*>$`, `^\[[^\]]*\]$`, `%[sd]`, `(?i)\b(?:your|some)[-_ ]?(?:bot|robot|crawler|user)`, `(?i)^(?:bot|robot|user-?agent|crawler)[-_ ]?name$`)},
-	"quoted-value": {advice{Lost, "The value is in quotation marks, which are a part of it; it matches nothing.",
-		"Write it without quotation marks."},
-		expression("^[\"'`“”„‘’«»]", "[\"“”„«»]$"), expression("^[\"'`“”„‘’«»]", "[\"'`“”„‘’«»]$")},
-	"backslash": {advice{Lost, "A path of the web has / where this has a backslash; clients send no backslash.",
-		"Write / for each backslash."}, expression(`\\`), nil},
-	"html-entity": {advice{Lost, "This is the form that a character has in HTML; in a robots.txt it is read as it is.",
-		"Write the character itself, such as &."},
-		expression(`&(?:amp|lt|gt|quot|nbsp|#\d+|#x[0-9A-Fa-f]+);`), nil},
-	"comment-sign": {advice{Lost, "Only # begins a comment; what follows here is a part of the value, which matches nothing.",
-		"Put # before a comment."},
-		expression(`\s(?://|<!--|/\*|;|--|rem\b)`, `<!--`), expression(`\s(?://|<!--|/\*|--)`, `<!--`)},
-	"host-in-path": {advice{Lost, "A path begins after the host; with a host in it, it matches nothing.",
-		"Write only the path, from the first / after the host."},
-		expression(`^//[^/]+\.[a-z]{2,}`, `^/?https?:`, `^/?(?:www|m|blog|shop|cdn)\.[\w-]+\.[a-z]{2,}(?:/|$)`, `^[\w-]+\.(?:com|org|net|test|example|de|fr|uk|eu|io)(?:/|$)`, `^/(?:[\w-]+\.)+(?:com|org|net)(?:/|$)`), nil},
-	"file-path": {advice{Lost, "This is the place of a file on the server, not the path of a URL; it matches nothing.",
-		"Write the path as it is in the URL."},
-		expression(`^/?(?:var/www|srv/www|home/[^/]+/(?:public_html|www|htdocs)|usr/(?:local|share)/)`, `^/?[A-Za-z]:[\\/]`, `^/?(?:public_html|htdocs|httpdocs|wwwroot)/`, `^\.{1,2}/`, `^~/`), nil},
-	"word-for-path": {advice{Lost, "This is a word, not a path; it is read as a path of that name.",
-		"Leave the value empty to disallow nothing, or write / for everything."},
-		expression(`(?i)^(?:none|nothing|no|yes|all|everything|any|true|false|null|nil|n/a|on|off|-|empty|\.|\?|0|1)$`), nil},
-	"method-in-path": {advice{Lost, "Rules are for all methods; with one before the path, it matches nothing.",
-		"Write only the path."}, expression(`(?i)^(?:get|post|head|put|delete)\s+/`), nil},
-	"separator": {advice{Lost, "Values are not separated by this sign: it is a part of the value, which matches nothing of what is meant.",
-		"Write one line for each value."},
-		expression(`[;|]\s*/`, `\s(?:and|or|und|et|&&)\s+/`, `,/`), expression(`[;|]`, `\w\s(?:and|or|&&)\s`)},
-	"last-sign": {advice{Lost, "The sign at the end is a part of the path; it is likely meant to end it.",
-		"Remove it, or write its escape if it is meant."}, expression(`[,;>]$`), nil},
-	"escaped-slash": {advice{Misleading, "%2F is not the same as /: a rule with it matches only URLs that have it.",
-		"Write / if the path has it."}, expression(`(?i)%2f`), nil},
-	"double-escape": {advice{Lost, "The path is escaped twice: %25 is a % sign in the URL.",
-		"Escape it once, such as %20 for a space."}, expression(`%25[0-9A-Fa-f]{2}`), nil},
-	"query-at-end": {advice{Misleading, "A $ after ? matches only URLs with an empty query; a query with a value has an = or more behind it.",
-		"Write ? without $ for URLs with any query."}, expression(`^[^*]*[?]\$$`), nil},
-	everywhere: {advice{Misleading, "The rule matches every URL of the site.",
-		"Write / if the whole site is meant."}, nil, nil},
-	lookAlike: {advice{Lost, "There is a character that looks like another one, such as a full-width sign, a typographic hyphen or a letter of another alphabet; it matches nothing of what is meant.",
-		"Type the value again, in plain ASCII characters."}, nil, nil},
-	hiddenCharacter: {advice{Lost, "There is an invisible character here, such as a byte order mark or a no-break space; the line does not mean what it seems to mean.",
-		"Type the line again, with plain spaces."}, nil, nil},
-	"name-pattern": {advice{Lost, "Names of robots are compared whole, and only * alone has a meaning; a pattern is no robot's name.",
-		"Write the name alone, such as ExampleBot, one line for each robot."},
-		nil, expression(`^\^`, `\.\*`, `\.\+`, `\\`, `\([^()]*\|`, `\)[?*+]`, `\[[A-Za-z-]{2,}\]`, `\{\d`, `\$$`, `^%|%$`, `(?i)^/.*/i?$`, `^~`)},
-	"negated-name": {advice{Lost, "There is no way to write all robots but one: a name with a sign or a word before it is no robot's name.",
-		"Write a group for that robot with an empty Disallow, and a group for *."},
-		nil, expression(`^[!-]\s*\w`, `(?i)^(?:not|except|all except|all but|everyone but|\* except|\* -)\s`)},
-	"name-for-all": {advice{Lost, "Only * stands for all robots; this is read as the name of one robot.",
-		"Write * alone."},
+	{finding("name-for-all", Lost, "Only * stands for all robots; this is read as the name of one robot.",
+		"Write * alone."),
 		nil, expression(`(?i)^(?:all|any|every|everyone|everybody|everything|anyone|bots?|robots?|crawlers?|spiders?|all[ _-]?(?:bots|robots|agents|crawlers|spiders|user[ -]?agents)|any[ _-]?(?:bot|robot|agent)|global|default|star|asterisk|others?|all others?)$`)},
-	"name-address": {advice{Lost, "This is an address or a host, not the name of a robot; robots are known by the name in their User-Agent.",
-		"Write the robot's name; block addresses at the server."},
+	{finding("negated-name", Lost, "There is no way to write all robots but one: a name with a sign or a word before it is no robot's name.",
+		"Write a group for that robot with an empty Disallow, and a group for *."),
+		nil, expression(`^[!-]\s*\w`, `(?i)^(?:not|except|all except|all but|everyone but|\* except|\* -)\s`)},
+	{finding("name-address", Lost, "This is an address or a host, not the name of a robot; robots are known by the name in their User-Agent.",
+		"Write the robot's name; block addresses at the server."),
 		nil, expression(`^\d{1,3}(?:\.(?:\d{1,3}|\*|x)){1,3}(?:/\d+)?$`, `^[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]+$`, `(?i)^https?:`, `(?i)^(?:[a-z0-9*-]+\.)+(?:com|net|org)$`, `^\S+@\S+$`)},
-	"repeated-field": {advice{Lost, "The name of the field is there twice; the second one is a part of the value.",
-		"Write the field once."},
-		expression(`(?i)^(?:dis)?allow\b`, `(?i)^user-?agent\b`), expression(`(?i)^user-?agent\b`)},
-}
-
-// order is the order in which kinds are looked for; of those that are at one place the first
-// counts.
-var order = []Kind{
-	"repeated-field", "method-in-path", "comment-sign", "html-entity", "host-in-path", "file-path", "word-for-path", "placeholder",
-	"name-for-all", "negated-name", "name-address", "quoted-value", "regular-expression", "name-pattern", "glob", "backslash", "separator",
-	"double-escape", "escaped-slash", "query-at-end", "last-sign",
+	{finding("quoted-value", Lost, "The value is in quotation marks, which are a part of it; it matches nothing.",
+		"Write it without quotation marks."),
+		expression("^[\"'`“”„‘’«»]", "[\"“”„«»]$"), expression("^[\"'`“”„‘’«»]", "[\"'`“”„‘’«»]$")},
+	{finding("regular-expression", Lost, "This is a regular expression. In a robots.txt only * and a $ at the end have a meaning; every other sign is an ordinary character, and the rule matches nothing of what is meant.",
+		"Write a plain path, with * for any characters and $ for the end; several rules for alternatives."),
+		expression(`^\^`, `\((?:\?[:!=<i]|[^()]*\|)[^()]*\)`, `\[[^\]]*(?:a-z|A-Z|[0-9]-[0-9])[^\]]*\]`, `\[[^\]]+\][+?{]`, `\)[+?{]`, `\{\d+(?:,\d*)?\}`,
+			`\\[dDwWsS./?+*$()\[\]-]`, `(?:^|/)\.\*`, `(?:[^ ]\.\+|\w\+\$)`, `/\?\$$`, `^[~@!]?~\*?\s`, `^m?[#|~]\^`), nil},
+	{finding("name-pattern", Lost, "Names of robots are compared whole, and only * alone has a meaning; a pattern is no robot's name.",
+		"Write the name alone, such as ExampleBot, one line for each robot."),
+		nil, expression(`^\^`, `\.\*`, `\.\+`, `\\`, `\([^()]*\|`, `\)[?*+]`, `\[[A-Za-z-]{2,}\]`, `\{\d`, `\$$`, `^%|%$`, `(?i)^/.*/i?$`, `^~`)},
+	{finding("glob", Lost, "Braces and ** are not read as a shell reads them: a brace is an ordinary character, and ** is *.",
+		"Write one rule for each alternative, and a single *."),
+		expression(`\{[^{}]*,[^{}]*\}`, `/\*\*(?:/|$)`, `\[![^\]]+\]`), nil},
+	{finding("backslash", Lost, "A path of the web has / where this has a backslash; clients send no backslash.",
+		"Write / for each backslash."), expression(`\\`), nil},
+	{finding("separator", Lost, "Values are not separated by this sign: it is a part of the value, which matches nothing of what is meant.",
+		"Write one line for each value."),
+		expression(`[;|]\s*/`, `\s(?:and|or|und|et|&&)\s+/`, `,/`), expression(`[;|]`, `\w\s(?:and|or|&&)\s`)},
+	{finding("double-escape", Lost, "The path is escaped twice: %25 is a % sign in the URL.",
+		"Escape it once, such as %20 for a space."), expression(`%25[0-9A-Fa-f]{2}`), nil},
+	{finding("escaped-slash", Misleading, "%2F is not the same as /: a rule with it matches only URLs that have it.",
+		"Write / if the path has it."), expression(`(?i)%2f`), nil},
+	{finding("query-at-end", Misleading, "A $ after ? matches only URLs with an empty query; a query with a value has an = or more behind it.",
+		"Write ? without $ for URLs with any query."), expression(`^[^*]*[?]\$$`), nil},
+	{finding("last-sign", Lost, "The sign at the end is a part of the path; it is likely meant to end it.",
+		"Remove it, or write its escape if it is meant."), expression(`[,;>]$`), nil},
 }
 
 // expression returns an expression that matches what any of some expressions matches.
@@ -119,23 +108,23 @@ const maxText = 500
 // slipsInPath returns the slips in the value of a rule: one at most of those that an expression
 // finds, and those of its characters.
 func slipsInPath(path string) []slip {
-	return find(path, func(k Kind) *regexp.Regexp { return slips[k].path }, everything(path))
+	if everything(path) {
+		return []slip{{everywhere, 0, min(len(path), maxText)}}
+	}
+	return find(path, func(p *pattern) *regexp.Regexp { return p.path })
 }
 
 // slipsInName returns the slips in the value of a user-agent line.
 func slipsInName(name string) []slip {
-	return find(name, func(k Kind) *regexp.Regexp { return slips[k].name }, false)
+	return find(name, func(p *pattern) *regexp.Regexp { return p.name })
 }
 
-func find(text string, of func(Kind) *regexp.Regexp, all bool) (found []slip) {
+func find(text string, of func(*pattern) *regexp.Regexp) (found []slip) {
 	text = text[:min(len(text), maxText)]
-	if all {
-		return []slip{{everywhere, 0, len(text)}}
-	}
-	for _, k := range order {
-		if x := of(k); x != nil {
+	for i := range slips {
+		if x := of(&slips[i]); x != nil {
 			if at := x.FindStringIndex(text); at != nil {
-				found = append(found, slip{k, at[0], at[1]})
+				found = append(found, slip{slips[i].kind, at[0], at[1]})
 				break
 			}
 		}

@@ -85,9 +85,6 @@ func (d *Documents) TDMRep(ctx context.Context, o rules.Origin, permit Permit) *
 		}
 		return doc
 	})
-	if got == nil {
-		return nil
-	}
 	return got.tdmRep
 }
 
@@ -110,7 +107,7 @@ func (d *Documents) Robots(ctx context.Context, by string, o rules.Origin, profi
 		doc.robots = rules.NewAs(profile, source, body)
 		return doc
 	})
-	if got == nil || got.robots == nil {
+	if got.robots == nil {
 		return rules.NewAs(profile, rules.Source{Origin: o, Err: errLate}, nil)
 	}
 	return got.robots
@@ -125,9 +122,6 @@ func (d *Documents) Licence(ctx context.Context, by, address string, permit Perm
 		return signal.Licence{Err: errors.New("its address is not a URL")}
 	}
 	got := d.get(ctx, "licence "+by+" "+address, func(ctx context.Context) *document { return d.fetchLicence(ctx, by, u, permit) })
-	if got == nil {
-		return signal.Licence{Err: errLate}
-	}
 	return got.licence
 }
 
@@ -173,8 +167,8 @@ func publicText(err error) error {
 	return errors.New("it could not be fetched")
 }
 
-// get returns the cached document of a key, else the one that fetch returns; nil when ctx
-// ends before. fetch runs once at a time for each key, and does not end with ctx.
+// get returns the cached document of a key, else the one that fetch returns; one without
+// content when ctx ends before. fetch runs once at a time for each key, and does not end with ctx.
 func (d *Documents) get(ctx context.Context, key string, fetch func(context.Context) *document) *document {
 	if doc, ok := d.cached.Get(key, d.now()); ok {
 		return doc
@@ -191,10 +185,9 @@ func (d *Documents) get(ctx context.Context, key string, fetch func(context.Cont
 	})
 	select {
 	case r := <-done:
-		doc, _ := r.Val.(*document)
-		return doc
+		return r.Val.(*document)
 	case <-ctx.Done():
-		return nil
+		return &document{licence: signal.Licence{Err: errLate}}
 	}
 }
 

@@ -18,7 +18,6 @@
 package licence
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -90,12 +89,12 @@ type content struct {
 
 // licence is one offer.
 type licence struct {
-	verdicts map[Usage]Verdict // about usages of which it says something
-	permits  []string          // the usages that are permitted, of those that are known
-	unlisted []Usage           // those refused since they are not among these
-	demands  string            // what it asks for and heed does not do
-	text     string
-	line     int
+	permits   []string // of usages
+	prohibits []string // likewise
+	closed    bool     // there is a list of permitted usages
+	demands   string   // what it asks for and heed does not do
+	text      string
+	line      int
 }
 
 // Age returns how long a copy of the document may be used.
@@ -178,32 +177,24 @@ func rank(t Terms) int {
 	return 4
 }
 
-// terms returns the terms of one licence.
+// terms returns the terms of one licence (RSL §3.5). A term that names the usage, or all AI
+// usages, counts more than "all"; of terms that count the same the prohibition wins. A list of
+// permitted usages is closed; without one the licence permits nothing by itself.
 func (l *licence) terms(usage Usage) Terms {
-	t := Terms{Text: l.text, Line: l.line, Verdict: l.verdicts[usage]}
-	if t.Verdict != Disallow {
-		t.Unmet = l.demands
-	} else if slices.Contains(l.unlisted, usage) {
-		t.Only = l.permits
-	}
-	return t
-}
-
-// evaluate returns what a licence says about a usage (RSL §3.5). A term that names the usage,
-// or all AI usages, counts more than "all"; of terms that count the same the prohibition
-// wins. A list of permitted usages is closed; without one the licence permits nothing by
-// itself.
-func evaluate(permits, prohibits []string, closed bool, usage Usage) Verdict {
-	permitted, prohibited := weight(permits, usage), weight(prohibits, usage)
+	t := Terms{Text: l.text, Line: l.line}
+	permitted, prohibited := weight(l.permits, usage), weight(l.prohibits, usage)
 	switch {
 	case prohibited > 0 && prohibited >= permitted:
-		return Disallow
+		t.Verdict = Disallow
 	case permitted > 0:
-		return Allow
-	case closed:
-		return Disallow
+		t.Verdict = Allow
+	case l.closed:
+		t.Verdict, t.Only = Disallow, l.permits
 	}
-	return Unknown
+	if t.Verdict != Disallow {
+		t.Unmet = l.demands
+	}
+	return t
 }
 
 // weight returns how much the tokens say about a usage: 0 nothing, 1 by "all", 2 by its

@@ -96,18 +96,10 @@ type parser struct {
 	line     int   // its line
 
 	content *content // the one that is open
-	licence *offer
+	licence *licence
 	payment *payment
 	begin   int64            // of the open licence
 	text    *strings.Builder // of the element that is open, when its text is wanted
-}
-
-// offer is the licence that is open.
-type offer struct {
-	line               int
-	permits, prohibits []string // usages
-	closed             bool     // there is a list of permitted usages
-	demands            []string
 }
 
 // payment is what one <payment> asks for.
@@ -186,7 +178,7 @@ func (p *parser) open(e xml.StartElement) {
 		p.document.contents = append(p.document.contents, p.contentOf(e))
 		p.content = &p.document.contents[len(p.document.contents)-1]
 	case p.content != nil:
-		p.begin, p.licence = p.offset, &offer{line: p.line}
+		p.begin, p.licence = p.offset, &licence{line: p.line}
 	}
 }
 
@@ -196,16 +188,17 @@ func (p *parser) end(name string) {
 		p.content = nil
 	case "license":
 		if p.content != nil && p.licence != nil {
-			p.content.licences = append(p.content.licences, p.licence.read(safetext.Excerpt(string(p.body[p.begin:p.xml.InputOffset()]))))
+			p.licence.text = safetext.Excerpt(string(p.body[p.begin:p.xml.InputOffset()]))
+			p.content.licences = append(p.content.licences, *p.licence)
 		}
 		p.licence = nil
 	case "permits", "prohibits":
 		if p.licence != nil && p.text != nil {
 			tokens := strings.FieldsFunc(p.text.String(), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 			if name == "permits" {
-				p.licence.permits = append(p.licence.permits, tokens...)
+				p.licence.permits = known(append(tokens, p.licence.permits...))
 			} else {
-				p.licence.prohibits = append(p.licence.prohibits, tokens...)
+				p.licence.prohibits = known(append(tokens, p.licence.prohibits...))
 			}
 		}
 		p.text = nil
@@ -222,29 +215,17 @@ func (p *parser) end(name string) {
 	}
 }
 
-// read returns the licence with that text.
-func (o *offer) read(text string) licence {
-	l := licence{verdicts: make(map[Usage]Verdict), demands: safetext.Clip(strings.Join(o.demands, ", "), safetext.MaxExcerpt), text: text, line: o.line}
-	for _, usage := range []Usage{Search, AIInput, AITrain, AIIndex} {
-		if v := evaluate(o.permits, o.prohibits, o.closed, usage); v != Unknown {
-			l.verdicts[usage] = v
-		}
-		if o.closed && weight(o.permits, usage) == 0 && weight(o.prohibits, usage) == 0 {
-			l.unlisted = append(l.unlisted, usage)
-		}
-	}
-	for _, token := range []string{string(Search), string(AIInput), string(AITrain), string(AIIndex), "ai-all"} {
-		if slices.Contains(o.permits, token) {
-			l.permits = append(l.permits, token)
-		}
-	}
-	return l
+// known returns those of the tokens that have an effect, each once.
+func known(tokens []string) []string {
+	all := []string{string(Search), string(AIInput), string(AITrain), string(AIIndex), "ai-all", "all"}
+	return slices.DeleteFunc(all, func(t string) bool { return !slices.Contains(tokens, t) })
 }
 
 // demand adds what the open licence asks for.
 func (p *parser) demand(what string) {
-	if p.licence != nil && what != "" {
-		p.licence.demands = append(p.licence.demands, safetext.Clip(what, maxDemand))
+	if l := p.licence; l != nil && what != "" {
+		all := strings.TrimPrefix(l.demands+", "+safetext.Clip(what, maxDemand), ", ")
+		l.demands = safetext.Clip(all, safetext.MaxExcerpt)
 	}
 }
 

@@ -98,7 +98,8 @@ func (r *reader) startTag(z *html.Tokenizer, raw []byte, empty bool) (ended bool
 		if r.mayMatter(name, raw) {
 			r.tag = append(r.tag[:0], raw[:min(len(raw), 2*safetext.MaxExcerpt)]...) // reading attributes changes it
 			if _, more := z.TagName(); more {
-				r.element(name, attributesOf(z))
+				a := attributesOf(z)
+				r.element(name, &a)
 				r.licence = r.licence && !empty
 			}
 		}
@@ -162,7 +163,7 @@ func (r *reader) mayMatter(name string, raw []byte) bool {
 		return true
 	case name != "meta":
 		return containsFold(raw, "rsl")
-	case !slices.ContainsFunc(nameAttributes, func(name string) bool { return containsFold(raw, name) }):
+	case !slices.ContainsFunc(attributeNames[:nameAttributes], func(name string) bool { return containsFold(raw, name) }):
 		return false
 	}
 	return r.wanted == nil || slices.ContainsFunc(r.wanted, func(wanted string) bool { return containsFold(raw, wanted) })
@@ -226,53 +227,35 @@ func (r *reader) text(z *html.Tokenizer) {
 	}
 }
 
-// attributes are those of a tag that matter; nil for one that is missing. They are valid
-// until the next token.
-type attributes struct{ name, httpEquiv, property, content, value, rel, kind, href []byte }
+// attributeNames are the attributes that matter. The first nameAttributes of them have the name
+// of a META element.
+var attributeNames = [...]string{"name", "http-equiv", "property", "itemprop", "content", "value", "contents", "rel", "type", "href"}
 
-// nameAttributes are the attributes that have the name of a META element.
-var nameAttributes = []string{"name", "http-equiv", "property", "itemprop"}
+const nameAttributes = 4
+
+// attributes are those of a tag, in the order of attributeNames; nil for one that is missing.
+// They are valid until the next token.
+type attributes [len(attributeNames)][]byte
+
+func (a *attributes) get(name string) []byte { return a[slices.Index(attributeNames[:], name)] }
 
 // attributesOf reads the attributes of a tag; of two of one name the first counts.
 func attributesOf(z *html.Tokenizer) (a attributes) {
 	for more := true; more; {
 		var key, value []byte
 		key, value, more = z.TagAttr()
-		if into := a.named(string(key)); into != nil && *into == nil {
+		if i := slices.Index(attributeNames[:], string(key)); i >= 0 && a[i] == nil {
 			if value == nil {
 				value = []byte{}
 			}
-			*into = value
+			a[i] = value
 		}
 	}
 	return a
 }
 
-// named returns the attribute of that name; nil when it does not matter.
-func (a *attributes) named(key string) *[]byte {
-	switch key {
-	case "name":
-		return &a.name
-	case "http-equiv":
-		return &a.httpEquiv
-	case "property", "itemprop":
-		return &a.property
-	case "content":
-		return &a.content
-	case "value", "contents":
-		return &a.value
-	case "rel":
-		return &a.rel
-	case "type":
-		return &a.kind
-	case "href":
-		return &a.href
-	}
-	return nil
-}
-
 // element keeps an element if it may state how the page may be used.
-func (r *reader) element(tag string, a attributes) {
+func (r *reader) element(tag string, a *attributes) {
 	e := Element{Line: r.line}
 	switch tag {
 	case "meta":
@@ -280,13 +263,13 @@ func (r *reader) element(tag string, a attributes) {
 			return
 		}
 	case "link":
-		e.Kind, e.Content = Link, r.decoded(bytes.TrimSpace(a.href))
-		relations := strings.Fields(strings.ToLower(string(a.rel)))
-		if e.Content == "" || !isLicence(a.kind) || !slices.Contains(relations, "license") {
+		e.Kind, e.Content = Link, r.decoded(bytes.TrimSpace(a.get("href")))
+		relations := strings.Fields(strings.ToLower(string(a.get("rel"))))
+		if e.Content == "" || !isLicence(a.get("type")) || !slices.Contains(relations, "license") {
 			return
 		}
 	case "script":
-		if e.Kind = Licence; !isLicence(a.kind) {
+		if e.Kind = Licence; !isLicence(a.get("type")) {
 			return
 		}
 		r.licence = true
@@ -298,20 +281,20 @@ func (r *reader) element(tag string, a attributes) {
 // meta reads a META element and reports whether it is wanted. Slips that hide it from an HTML
 // parser are forgiven: quotation marks that are none of HTML, several names, an attribute of
 // another name.
-func (r *reader) meta(e *Element, a attributes) bool {
-	name := bytes.TrimSpace(a.name)
-	for _, other := range [][]byte{a.httpEquiv, a.property} {
-		if len(name) == 0 {
-			name = bytes.TrimSpace(other)
-		}
+func (r *reader) meta(e *Element, a *attributes) bool {
+	var name []byte
+	for i := 0; i < nameAttributes && len(name) == 0; i++ {
+		name = bytes.TrimSpace(a[i])
 	}
 	e.Name = strings.ToLower(r.decoded(name))
 	if r.wanted != nil && !slices.Contains(r.wanted, e.Name) {
 		e.Name = r.oneOf(e.Name)
 	}
-	content := a.content
-	if content == nil {
-		content = a.value
+	content := a.get("content")
+	for _, other := range []string{"value", "contents"} {
+		if content == nil {
+			content = a.get(other)
+		}
 	}
 	e.Content = r.decoded(content)
 	e.Broken = content == nil && r.wanted != nil && containsFold(r.tag, "index")

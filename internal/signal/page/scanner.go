@@ -131,10 +131,9 @@ func read(r *reader, f *feed, name, contentType string) (why Why) {
 		return Coding
 	}
 	limited := &io.LimitedReader{R: content, N: MaxBytes}
-	counted := &counter{r: limited}
-	err = r.readAs(counted, contentType)
+	err = r.readAs(limited, contentType)
 	coding.Free(content)
-	r.head.Read = counted.n
+	r.head.Read = MaxBytes - int(limited.N)
 	switch {
 	case err == nil:
 		return Whole
@@ -154,19 +153,6 @@ func read(r *reader, f *feed, name, contentType string) (why Why) {
 		return Entities
 	}
 	return Coding
-}
-
-// counter counts the octets that are read.
-type counter struct {
-	r io.Reader
-	n int
-}
-
-// Read reads and counts.
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += n
-	return n, err
 }
 
 // prescan is how many octets may be needed to find the character encoding.

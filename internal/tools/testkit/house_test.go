@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"heed/internal/access":                 {"heed/internal/memo", "heed/internal/ownfile", "heed/proxy/limit"},
 	"heed/internal/reason":                 {"heed/rules"},
 	"heed/internal/ca":                     {"heed/internal/memo", "heed/internal/ownfile", "heed/internal/safetext"},
-	"heed/internal/fleet":                  {"heed/internal/fleet/resp", "heed/internal/pace"},
+	"heed/internal/fleet":                  {"heed/internal/fleet/resp", "heed/internal/memo", "heed/internal/pace"},
 	"heed/internal/fleet/resp":             {},
 	"heed/internal/manual":                 {},
 	"heed/internal/pace":                   {"heed/internal/retryafter", "heed/rules"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/config"
@@ -59,17 +60,18 @@ type Options struct {
 type Dashboard struct {
 	Options
 	handler http.Handler
-	record  record
-	live    hub
+	record  *record
 	tries   limiter
+
+	viewers atomic.Int64    // of streams
+	closed  context.Context // ends with Close
+	end     context.CancelFunc
 }
 
 // New returns the dashboard of a running heed.
 func New(o Options) *Dashboard {
-	d := &Dashboard{Options: o}
-	d.record.path, d.record.now = o.Record, o.Now
-	d.record.prepare()
-	d.live.interval, d.live.log, d.live.admitted = liveInterval, o.Log, o.Admitted
+	d := &Dashboard{Options: o, record: openedRecord(o.Record, o.Now)}
+	d.closed, d.end = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	page := func(pattern string, view func(*http.Request) (*view, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, view) })
@@ -88,8 +90,8 @@ func New(o Options) *Dashboard {
 	page("GET /manual/{topic}", d.manualTopic)
 	page("POST /actions/{action}", d.act)
 	page("/", func(*http.Request) (*view, error) { return nil, errNotFound })
-	mux.HandleFunc("GET /live/overview", d.stream("overview", d.overviewLive))
-	mux.HandleFunc("GET /live/decisions", d.stream("decisions", d.decisionsLive))
+	mux.HandleFunc("GET /live/overview", d.stream(d.overviewLive))
+	mux.HandleFunc("GET /live/decisions", d.stream(d.decisionsLive))
 	mux.HandleFunc("GET /assets/{name}", serveAsset)
 	d.handler = http.NewCrossOriginProtection().Handler(mux)
 	return d
@@ -109,7 +111,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Close ends the streams of all viewers, which a server that shuts down would wait for.
 // Further streams are refused.
-func (d *Dashboard) Close() { d.live.close() }
+func (d *Dashboard) Close() { d.end() }
 
 // view is a page: the name of its template, its title and what the template shows.
 type view struct {

@@ -3,10 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -45,14 +42,6 @@ func failure(err error) *view {
 		v.Title = "Not found"
 	}
 	return v
-}
-
-// logFault recovers from a panic, and logs it with what it has prevented. It is deferred by
-// tasks that no request waits for; those of requests end in the server.
-func logFault(log *slog.Logger, what string) {
-	if v := recover(); v != nil {
-		log.Error(what, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-	}
 }
 
 func retryAfter(d time.Duration) string {

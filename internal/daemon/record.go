@@ -18,6 +18,7 @@ import (
 	"heed/internal/logs"
 	"heed/internal/ownfile"
 	"heed/internal/state"
+	"heed/internal/systemd"
 )
 
 // maxBackgroundLog is the size in bytes at which the log of a background heed is rotated.
@@ -45,7 +46,7 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 	json := cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !console.IsTerminal(out)
 	format := func(w io.Writer) slog.Handler { return logs.Handler(w, json, o.level, o.privacy.Redact) }
 	handler := format(buffered)
-	if stream, _ := console.Lookup(a.Environ, logs.JournalVariable); logs.ToJournal(stream, out) {
+	if systemd.ToJournal(out) {
 		handler = logs.Prefixed(buffered, format)
 	}
 	o.decisionLog = audit.NewLog(handler, buffered.Err)

@@ -4,34 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 )
-
-// JournalVariable is the environment variable that names the stream of systemd's journal.
-const JournalVariable = "JOURNAL_STREAM"
-
-// ToJournal reports whether w is the stream that the value of JournalVariable names by its device
-// and inode (systemd.exec(5)). A stream that was redirected since is another one.
-func ToJournal(value string, w io.Writer) bool {
-	device, inode, ok := strings.Cut(value, ":")
-	f, isFile := w.(*os.File)
-	if !ok || !isFile {
-		return false
-	}
-	dev, err1 := strconv.ParseUint(device, 10, 64)
-	ino, err2 := strconv.ParseUint(inode, 10, 64)
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	is, known := fileID(f)
-	return known && is == id{dev, ino}
-}
-
-// id identifies a file of this machine.
-type id struct{ device, inode uint64 }
 
 // priority returns the priority of syslog(3) for a level.
 func priority(level slog.Level) string {

@@ -77,10 +77,8 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 	client := &http.Client{Transport: out.Transport.GuardRedirects()(), CheckRedirect: noDowngrade} // there is one page at most
 	j.ForPurposes(purposes, c.Page, out.Documents, client, cache.DefaultUserAgent(cfg.Contact), policy)
 	j.Held, j.Self = out.Policies.Held, options.Self
-	j.Pacing = cfg.Pacing.Settings
-	if j.Destinations, err = cfg.Destinations(); err == nil {
-		j.Rules, err = c.rules(a, *cfg)
-	}
+	j.Pacing, j.Destinations = cfg.Pacing.Settings, cfg.Destinations()
+	j.Rules, err = c.rules(a, *cfg)
 	return policy, err
 }
 
@@ -172,28 +170,19 @@ type judgeFunc func(ctx context.Context, agent, address string) (*control.Judgem
 // judgeFunc returns the function that judges: by the running heed, with its settings
 // and stored files, or in this process when none runs or the flags require it.
 func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
-	client, err := c.running(a)
-	if err != nil {
-		return nil, err
-	}
-	if client != nil {
-		return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-			all, err := client.Check(ctx, &control.CheckRequest{Agent: agent, URLs: [][]byte{[]byte(address)}, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
-			if err != nil {
-				return nil, err
-			}
-			all[0].URL = address // octet for octet
-			return all[0], nil
-		}, nil
-	}
-	j := &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}
-	policy, err := c.prepare(a, j, nil)
-	if err != nil {
-		return nil, err
+	m := &Sites{check: c, judge: &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}}
+	var err error
+	if m.client, err = c.running(a); err == nil && m.client == nil {
+		m.policy, err = c.prepare(a, m.judge, nil)
 	}
 	return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-		return j.Ask(ctx, agent, address, policy)
-	}, nil
+		all, err := m.Site().Check(ctx, agent, []string{address}, true)
+		if err != nil {
+			return nil, err
+		}
+		all[0].URL = address // octet for octet, also from the running heed
+		return all[0], nil
+	}, err
 }
 
 // rules returns what cfg settles about clients and hosts.

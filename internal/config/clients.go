@@ -64,7 +64,7 @@ func (c *Config) checkClients(d *decoder) {
 		d.checkPurposes("client.purpose", cl.Purpose)
 		d.note("client.send_user_agent", checkField(cl.SendUserAgent))
 		d.note("client.send_from", checkField(cl.SendFrom))
-		c.checkSign(d, "client.sign", &cl.Sign)
+		checkSign(d, "client.sign", &cl.Sign)
 		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || cl.Parts != "" || len(cl.Purpose) > 0 || cl.Sign != nil) {
 			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, parts, purpose and sign`)
 		}

@@ -167,6 +167,14 @@ func readConfig(path string) (file *ownfile.File, abs string, err error) {
 	return file, abs, err
 }
 
+// must returns a value of settings that have been checked, so that there is no error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("a setting that was checked: " + err.Error())
+	}
+	return v
+}
+
 // RulesProfile returns the profile that Profile names.
 func (c *Config) RulesProfile() rules.Profile {
 	p, _ := rules.ParseProfile(c.Profile) // it was checked

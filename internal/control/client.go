@@ -186,6 +186,13 @@ func (c *Client) Reload(ctx context.Context) (*ReloadReply, error) {
 	return call[*ReloadReply](ctx, c, http.MethodPost, "/reload", nil)
 }
 
+// Check makes the running heed judge URLs of one site, in their order. Only the first
+// Judgement has what is the same for all of them: URL, Agent, Robots, By, Age, State, Profile,
+// Delay and Sitemaps.
+func (c *Client) Check(ctx context.Context, q *CheckRequest) ([]*Judgement, error) {
+	return call[[]*Judgement](ctx, c, http.MethodPost, "/judge", q)
+}
+
 // maxSocketPath is the longest path a Unix socket may have: 104 bytes with the
 // final zero on BSD and macOS, 108 on Linux.
 const maxSocketPath = 103

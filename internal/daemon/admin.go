@@ -25,15 +25,12 @@ type adminListener struct {
 // adminSettings returns the settings of the admin listener. It reads the token and the
 // users.
 func (d *daemon) adminSettings(cfg *config.Config) (*admin.Settings, error) {
-	access, err := cfg.AdminAccess(d.environ, d.now)
-	if err != nil {
-		return nil, err
+	token, users, err := cfg.AdminAccess(d.environ, d.now)
+	s := &admin.Settings{Hosts: cfg.Admin.Hosts, Token: token, Actions: cfg.Admin.Actions, Pprof: cfg.Admin.Pprof}
+	if users != nil { // else the interface would not be nil
+		s.Users = users
 	}
-	s := &admin.Settings{Hosts: cfg.Admin.Hosts, Token: access.Token, Actions: cfg.Admin.Actions, Pprof: cfg.Admin.Pprof}
-	if access.Users != nil { // else the interface would not be nil
-		s.Users = access.Users
-	}
-	return s, nil
+	return s, err
 }
 
 // openAdmin opens the admin listener; nil without one in the settings, and in the

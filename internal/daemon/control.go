@@ -126,8 +126,8 @@ func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", jsonHandler(func(*http.Request) (any, error) { return d.status(), nil }))
 	mux.HandleFunc("POST /runs", d.postRun)
-	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
-	mux.HandleFunc("POST /retire", d.postRetire)
+	mux.HandleFunc("DELETE /runs/{id}", jsonHandler(func(r *http.Request) (any, error) { return nil, d.endRun(r.PathValue("id")) }))
+	mux.HandleFunc("POST /retire", jsonHandler(d.postRetire))
 	mux.HandleFunc("POST /reload", jsonHandler(func(*http.Request) (any, error) { return d.reload() }))
 	mux.HandleFunc("POST /judge", bodyHandler(d.check))
 	mux.HandleFunc("GET /cache", d.listCache)
@@ -236,24 +236,14 @@ func (l sameUser) Accept() (net.Conn, error) {
 	}
 }
 
-func (d *daemon) deleteRun(w http.ResponseWriter, r *http.Request) {
-	if !d.endRun(r.PathValue("id")) {
-		writeJSON(w, http.StatusNotFound, &control.Refusal{Message: "there is no such run"})
-		return
+func (d *daemon) postRetire(*http.Request) (any, error) {
+	switch {
+	case !d.background:
+		return nil, errors.New("this heed runs in the foreground: stop it where it was started")
+	case !d.retire():
+		return nil, errors.New("runs are using this heed")
 	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func (d *daemon) postRetire(w http.ResponseWriter, _ *http.Request) {
-	if !d.background {
-		writeJSON(w, http.StatusConflict, &control.Refusal{Message: "this heed runs in the foreground: stop it where it was started"})
-		return
-	}
-	if !d.retire() {
-		writeJSON(w, http.StatusConflict, &control.Refusal{Message: "runs are using this heed"})
-		return
-	}
-	w.WriteHeader(http.StatusAccepted)
+	return nil, nil
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/fleet"
@@ -59,8 +60,6 @@ const (
 	turnsName = "turns.json"
 	// turnsPause is how long changes are collected before they are written.
 	turnsPause = time.Second
-	// membershipPoll is how often the fleet membership is checked for changes.
-	membershipPoll = 2 * time.Second
 	// turnsShare is the least ratio of the pause after a write to the duration of the
 	// write, which grows with the number of sites.
 	turnsShare = 50
@@ -77,8 +76,8 @@ type turnsFile struct {
 	path    string
 	log     *slog.Logger
 	turns   *pace.Scheduler
-	fleet   *fleet.Store  // nil: no fleet
-	changed chan struct{} // buffered, 1
+	fleet   *fleet.Store // nil: no fleet
+	changed atomic.Bool  // since it was written
 	end     chan struct{}
 	ended   sync.WaitGroup
 	// Used only by the goroutine that writes:
@@ -107,8 +106,8 @@ type keptTurn struct {
 // openTurnsFile returns a scheduler that continues from the file of an earlier heed, and
 // saves it until close. A file that cannot be read is logged and treated as incomplete.
 func openTurnsFile(path string, store *fleet.Store, log *slog.Logger) *turnsFile {
-	f := &turnsFile{path: path, fleet: store, log: log, changed: make(chan struct{}, 1), end: make(chan struct{})}
-	c := pace.Config{Changed: f.change}
+	f := &turnsFile{path: path, fleet: store, log: log, end: make(chan struct{})}
+	c := pace.Config{Changed: func() { f.changed.Store(true) }}
 	if store != nil {
 		c.Shared = store.Lanes()
 	}
@@ -171,37 +170,18 @@ func (k *keptTurns) checkpoints() (all []pace.Checkpoint) {
 	return all
 }
 
-// change makes keep write the file soon.
-func (f *turnsFile) change() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
-}
-
 // keep writes the file after changes, until close.
 func (f *turnsFile) keep() {
-	pause := turnsPause
-	look := time.NewTicker(membershipPoll)
-	defer look.Stop()
-	for {
-		select {
-		case <-f.end:
-			return
-		case <-look.C:
-			if !f.membershipChanged() {
-				continue
-			}
-		case <-f.changed:
-		}
+	for pause := turnsPause; ; {
 		select {
 		case <-f.end:
 			return
 		case <-time.After(pause):
 		}
-		begun := time.Now()
-		f.save(false)
-		pause = max(turnsPause, turnsShare*time.Since(begun))
+		if begun := time.Now(); f.changed.Swap(false) || f.membershipChanged() {
+			f.save(false)
+			pause = max(turnsPause, turnsShare*time.Since(begun))
+		}
 	}
 }
 

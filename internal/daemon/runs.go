@@ -72,7 +72,7 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusConflict, refused)
 		return
 	}
-	_ = s.stream.send(control.StreamLine{Joined: d.joined(s)}) // a client that has disconnected ends the context
+	s.stream.send(control.StreamLine{Joined: d.joined(s)}) // a client that has disconnected ends the context
 	if s.log != nil {
 		go s.log.Run(r.Context())
 	}
@@ -80,7 +80,7 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():
 	case <-s.done:
-	case <-d.stopping:
+	case <-d.stopping.Done():
 	}
 	d.closeRun(s)
 	if s.log != nil {
@@ -109,15 +109,14 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 	if err != nil {
 		return nil, err
 	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
 	if err := d.admit(j); err != nil {
 		return nil, err
 	}
-	d.changing.Lock()
-	defer d.changing.Unlock()
 	g := d.current.Load()
-	r, err := g.pool.Take(j.Route)
+	r, err := g.pool.Route(j.Route)
 	if err != nil {
-		d.leave(nil)
 		return nil, err
 	}
 	s := &runSession{
@@ -131,8 +130,6 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 	l, err := d.openProxy(s, j)
 	if err != nil {
 		s.closeRecord(d.log)
-		r.Give()
-		d.leave(nil)
 		return nil, err
 	}
 	d.enter(s)
@@ -295,7 +292,6 @@ func (d *daemon) closeRun(s *runSession) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	d.leave(s)
-	s.route.Give()
 }
 
 // joined returns the first line of the stream of s.

@@ -210,7 +210,8 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.counts = counts.New(d.metrics)
 	d.openManager()
-	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 4), map[string]*runSession{}
+	d.idleFor, d.failed, d.runs = idleTimeout, make(chan error, 4), map[string]*runSession{}
+	d.stopping, d.stop = context.WithCancel(context.Background())
 	o.ProxyUsed, o.IdleConns = d.counts.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recording(), Leaves: o.authority, Self: o.Self,
@@ -272,7 +273,7 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	defer d.supervise()()
 	select {
 	case <-signals:
-	case <-d.stopping:
+	case <-d.stopping.Done():
 	case err = <-d.failed:
 	}
 	if err != nil {
@@ -372,7 +373,7 @@ func checkFiles(c *config.Config, a *console.App) error {
 	if _, err := config.FleetURL(c, a.Environ); err != nil {
 		all = append(all, c.Find("fleet.url", "%v", err))
 	}
-	if _, err := c.AdminAccess(a.Environ, a.Now); err != nil {
+	if _, _, err := c.AdminAccess(a.Environ, a.Now); err != nil {
 		all = append(all, c.Find("admin.listen", "%v", err))
 	}
 	if len(all) == 0 {

@@ -61,10 +61,8 @@ func (d *daemon) stoppingWithin(drain time.Duration) {
 // Without such a listener, the control socket must answer. A heed that is stopping is
 // alive: the service manager limits the time for that.
 func (d *daemon) alive(ctx context.Context) error {
-	select {
-	case <-d.stopping:
+	if d.stopping.Err() != nil {
 		return nil
-	default:
 	}
 	all := d.addresses()
 	if len(all) == 0 {

@@ -19,10 +19,8 @@ type signing struct {
 
 // newSigning reads the key of robots.sign.
 func newSigning(cfg *config.Config) (s signing, err error) {
-	if s.own, err = cfg.RobotsSigner(); err != nil {
-		return s, err
-	}
-	s.site, err = cfg.SiteSigning()
+	s.site = cfg.SiteSigning()
+	s.own, err = cfg.RobotsSigner()
 	return s, err
 }
 

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"heed/cache"
@@ -132,23 +131,14 @@ func Listens(cfg *config.Config) *acl.Addrs {
 }
 
 func readRobots(a *console.App, path string) (text string, err error) {
-	in := a.Stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return "", fmt.Errorf("%s is a directory\nName the file in it, such as %s", console.Printable(path), console.Printable(filepath.Join(path, "robots.txt")))
-		}
-		in = f
+	data, err := a.Input(path, rules.MaxBytes)
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		err = fmt.Errorf("%s is a directory\nName the file in it, such as %s", console.Printable(path), console.Printable(filepath.Join(path, "robots.txt")))
+	case err != nil:
+		err = fmt.Errorf("the robots.txt cannot be read: %w", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
-	if err != nil {
-		return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
-	}
-	return string(data), nil
+	return string(data), err
 }
 
 // heedHere returns a client for the heed that serves this user's state

@@ -44,9 +44,9 @@ func (f *FileFlags) Chosen(a *console.App) bool {
 }
 
 // Again returns the settings of the file that before was read from, or those of Load when
-// it was read from none.
+// it was read from none, or is nil.
 func (f *FileFlags) Again(a *console.App, before *Config) (*Config, error) {
-	if before.File == "" {
+	if before == nil || before.File == "" {
 		return f.Load(a)
 	}
 	return load(before.File, before.found, a.Defaults)

@@ -119,9 +119,7 @@ func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
 	if w.Upstream, err = ResolveUpstream(h.Upstream, environ); err != nil {
 		return w, fmt.Errorf("upstream: %w", err)
 	}
-	if w.Route.Proxy, err = hostProxy(w.Upstream); err != nil {
-		return w, fmt.Errorf("upstream: %w", err)
-	}
+	w.Route.Proxy = hostProxy(w.Upstream)
 	w.Route.Site = must(siteCert(h.UpstreamTLS))
 	if h.CAFile != "" {
 		if w.CA, err = ReadCerts(h.CAFile); err != nil {
@@ -155,18 +153,14 @@ func ResolveUpstream(value string, environ []string) (string, error) {
 	return secret, nil
 }
 
-func hostProxy(text string) (*upstream.HostProxy, error) {
+func hostProxy(text string) *upstream.HostProxy {
 	switch text {
 	case "":
-		return nil, nil
+		return nil
 	case Direct:
-		return &upstream.HostProxy{}, nil
+		return &upstream.HostProxy{}
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a proxy's URL", RedactURL(text))
-	}
-	return &upstream.HostProxy{URL: u}, nil
+	return &upstream.HostProxy{URL: must(url.Parse(text))}
 }
 
 // readKeyPair reads a certificate and its key, which settings with these names name. A key

@@ -31,6 +31,21 @@ type App struct {
 	Now      func() time.Time
 }
 
+// Input returns the content of a file, or of standard input for "-": at most most octets, and one
+// more when it is longer.
+func (a *App) Input(name string, most int64) ([]byte, error) {
+	in := a.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return io.ReadAll(io.LimitReader(in, most+1))
+}
+
 // Exit is an error that sets only the exit status: the message has been printed.
 type Exit int
 

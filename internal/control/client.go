@@ -25,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"heed/internal/console"
 	"heed/internal/state"
 	"heed/rules"
 )
@@ -61,11 +62,7 @@ func NewClient(state string) *Client {
 // do sends a request. A response other than 2xx is an error, a *Refusal when its body
 // is one. The caller closes the body.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://heed"+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, "http://heed"+path, bytes.NewReader(console.MustJSON(body)))
 	if err != nil {
 		return nil, err
 	}

@@ -150,11 +150,7 @@ func (d *daemon) endRun(id string) error {
 	if s == nil {
 		return errors.New("there is no such run")
 	}
-	select {
-	case <-s.done:
-	default:
-		close(s.done)
-	}
+	s.end()
 	return nil
 }
 

@@ -8,11 +8,7 @@ import (
 	"heed/internal/signal"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
-	"heed/rules"
 )
-
-// policyStates are the names of the states of policies.
-var policyStates = map[rules.State]string{rules.Available: "available", rules.Unavailable: "unavailable", rules.Unreachable: "unreachable"}
 
 // openMetrics begins to count for /metrics. It is called before the other resources are
 // opened, which report to it.
@@ -27,9 +23,6 @@ func (d *daemon) openMetrics() {
 	for _, k := range limit.Kinds() {
 		c.Limits = append(c.Limits, k.String())
 	}
-	for state := rules.Unreachable; state <= rules.Available; state++ {
-		c.PolicyStates = append(c.PolicyStates, policyStates[state])
-	}
 	d.metrics = counts.NewMetrics(c)
 	d.Connections, d.Fetched = &upstream.Counts{}, d.metrics.FetchDone
 	d.store.Failed, d.store.Answered = d.metrics.FleetFailed, d.metrics.FleetAnswered
@@ -40,12 +33,9 @@ func (d *daemon) gauges() counts.Gauges {
 	load, turns, policies, conns := d.shared.Load.Status(), d.Turns.Counts(), d.Memory.Counts(), d.Connections.Read()
 	g := counts.Gauges{
 		InFlight: load.Requests, TurnsWaiting: turns.Waiting, SitesPaused: turns.Paused,
-		Policies: map[string]int{}, PoliciesBytes: policies.Bytes,
+		Policies: policies.States, PoliciesBytes: policies.Bytes,
 		Connecting: conns.Connecting, Open: conns.Open, SiteHandshakes: [2]uint64{conns.Failed, conns.OK},
 		CANotAfter: d.authority.NotAfter(), LimitHits: load.Reached, LogUp: d.decisionLog.Err() == nil, FleetUp: d.Fleet == nil || !d.Fleet.Health().Away,
-	}
-	for state, n := range policies.States {
-		g.Policies[policyStates[state]] = n
 	}
 	switch {
 	case d.unrecorded != nil: // since the start: the record could not be opened

@@ -51,7 +51,8 @@ type runSession struct {
 	stream     *stream
 	group      *process.Group  // the processes of the run; nil: not known
 	network    *sealed.Network // nil: the run is not sealed
-	done       chan struct{}   // closed by endRun
+	ended      context.Context // by end
+	end        context.CancelFunc
 }
 
 // postRun joins a run. Its proxy exists as long as the response: until the run requests
@@ -79,7 +80,7 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 	go s.stream.pump()
 	select {
 	case <-r.Context().Done():
-	case <-s.done:
+	case <-s.ended.Done():
 	case <-d.stopping.Done():
 	}
 	d.closeRun(s)
@@ -120,9 +121,10 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 		return nil, err
 	}
 	s := &runSession{
-		id: audit.NewID().String(), tally: &counts.Tally{}, stream: out, done: make(chan struct{}),
+		id: audit.NewID().String(), tally: &counts.Tally{}, stream: out,
 		overrides: overrides, spec: j.Route, route: r, group: group, network: network,
 	}
+	s.ended, s.end = context.WithCancel(context.Background())
 	if network != nil {
 		s.group = nil // the services of the run are in another network
 	}

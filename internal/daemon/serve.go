@@ -134,12 +134,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 // since runs do not compare those. At a reload, before are the settings of the start; at
 // the start it is nil.
 func (c *ServeCmd) settings(a *console.App, before *config.Config) (cfg *config.Config, joinHash string, err error) {
-	if before != nil {
-		cfg, err = c.Again(a, before)
-	} else {
-		cfg, err = c.Load(a)
-	}
-	if err != nil {
+	if cfg, err = c.Again(a, before); err != nil {
 		return nil, "", err
 	}
 	joinHash = cfg.JoinHash()

@@ -2,7 +2,6 @@ package logs
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"log/slog"
 	"os"
@@ -26,7 +25,7 @@ func TestEachLineHasThePriorityOfItsLevel(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer read.Close()
-			log := slog.New(Prefixed(write, format)).With("a", 1).WithGroup("g").With("b", 2)
+			log := slog.New(format(Prefixed{write})).With("a", 1).WithGroup("g").With("b", 2)
 			log.Debug("debug")
 			log.Info("info")
 			log.Warn("two\nlines")
@@ -46,19 +45,5 @@ func TestEachLineHasThePriorityOfItsLevel(t *testing.T) {
 				t.Errorf("one line too many: %s", lines.Text())
 			}
 		})
-	}
-}
-
-func TestALineBelowTheLevelIsNotWritten(t *testing.T) {
-	var out bytes.Buffer
-	h := Prefixed(&out, func(w io.Writer) slog.Handler {
-		return slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn})
-	})
-	if h.Enabled(t.Context(), slog.LevelInfo) || !h.Enabled(t.Context(), slog.LevelWarn) {
-		t.Error("the level of the handlers does not count")
-	}
-	slog.New(h).Info("quiet")
-	if out.Len() > 0 {
-		t.Errorf("written: %s", &out)
 	}
 }

@@ -41,20 +41,16 @@ func (p *Problems) Merge(others *Problems) {
 }
 
 func (p *Problems) merge(o *Problem) {
-	of := func(reason string) int {
-		return slices.IndexFunc(p.List, func(o *Problem) bool { return o.Reason == reason })
-	}
-	reason := o.Reason
-	at := of(reason)
-	if at < 0 && len(p.List) >= maxReasons {
-		reason = "other reasons"
-		at = of(reason)
-	}
+	const others = "other reasons" // the last of a full list
+	at := slices.IndexFunc(p.List, func(is *Problem) bool { return is.Reason == o.Reason || is.Reason == others })
 	if at < 0 {
 		at = len(p.List)
-		p.List = append(p.List, &Problem{Reason: reason})
+		p.List = append(p.List, &Problem{Reason: o.Reason})
 	}
 	to := p.List[at]
+	if at == maxReasons {
+		to.Reason = others
+	}
 	to.Count += o.Count
 	to.Places = append(to.Places, o.Places[:min(len(o.Places), maxPlaces-len(to.Places))]...)
 }

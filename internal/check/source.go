@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,23 +54,20 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 	if err != nil {
 		return nil, err
 	}
+	cfg.Profile = cmp.Or(c.Profile, cfg.Profile)
 	options := route.Options{Self: Listens(cfg)}
 	if !c.Fresh {
 		options.Stored = route.FindStored(cfg)
 	}
-	out, err := route.Open(cfg, a.Environ, options, control.RouteSpec{Profile: c.Profile})
+	out, err := route.Open(cfg, a.Environ, options, control.RouteSpec{})
 	if err != nil {
 		return nil, err
 	}
 	policy := policiesOf(a, out)
 	if sites != nil {
 		sites.Fetcher = out.Policies
-		profile := cfg.RulesProfile()
-		if c.Profile != "" {
-			profile, _ = rules.ParseProfile(c.Profile) // it was checked
-		}
 		sites.Robots = func(ctx context.Context, by string, o rules.Origin) *rules.Policy {
-			return out.Documents.Robots(ctx, by, o, profile)
+			return out.Documents.Robots(ctx, by, o, cfg.RulesProfile())
 		}
 		policy = storedOrAsked(a, out) // of many sites some are slow: none is reported
 	}
@@ -178,9 +176,6 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 // rules returns what cfg settles about clients and hosts.
 func (c *CheckCmd) rules(a *console.App, cfg config.Config) (*acl.Rules, error) {
 	cfg.Access = config.AccessConfig{} // access to the proxy does not matter here
-	if c.Profile != "" {
-		cfg.Profile = c.Profile
-	}
 	r, err := cfg.Rules(a.Now)
 	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
 		err = fmt.Errorf("--client: there is no [[client]] called %s in %s\n%s", console.Quoted(c.Client), cfg.Source(), cfg.ClientNames())

@@ -44,19 +44,19 @@ type socketsKey struct{}
 
 // NewClient returns a client for the heed of the state directory. It
 // dials with each request, which fails with ErrNotRunning when none is there.
-func NewClient(state string) *Client {
+func NewClient(dir string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		path, err := findControl(state)
-		if err != nil {
-			return nil, err
+		h, err := state.ReadHolder(dir) // since SocketPath depends on the environment
+		if err != nil || h.Socket == "" {
+			return nil, ErrNotRunning
 		}
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", h.Socket)
 		if files, _ := ctx.Value(socketsKey{}).([]*os.File); err == nil && len(files) > 0 {
 			return passFiles(conn, files)
 		}
 		return conn, err
 	}
-	return &Client{state, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &Client{dir, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // do sends a request. A response other than 2xx is an error, a *Refusal when its body
@@ -211,16 +211,6 @@ func SocketPath(state string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("the path %s is too long for a socket\nSet HEED_STATE to a shorter one", path)
-}
-
-// findControl returns the control socket of the heed that runs in the state directory.
-// It reads the path from the lock file, since SocketPath depends on the environment.
-func findControl(stateDir string) (string, error) {
-	h, err := state.ReadHolder(stateDir)
-	if err != nil || h.Socket == "" {
-		return "", ErrNotRunning
-	}
-	return h.Socket, nil
 }
 
 // ownDir creates dir with mode 0700, or checks that it is a directory of this user that

@@ -23,6 +23,7 @@ import (
 	"heed/internal/memory"
 	"heed/internal/route"
 	"heed/internal/state"
+	"heed/internal/systemd"
 	"heed/proxy"
 	"heed/proxy/limit"
 )
@@ -204,7 +205,9 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	o.Self, o.Memory, o.FetchLimits = &acl.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.counts = counts.New(d.metrics)
-	d.openManager()
+	if !d.background { // else the variables of a manager are those of a program that started a run
+		d.manager = systemd.Open(d.log)
+	}
 	d.idleFor, d.failed, d.runs = idleTimeout, make(chan error, 4), map[string]*runSession{}
 	d.stopping, d.stop = context.WithCancel(context.Background())
 	o.ProxyUsed, o.IdleConns = d.counts.ProxyUsed, config.IdleSiteConnections(openFiles())

@@ -15,6 +15,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/ca"
 	"heed/internal/config"
+	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/fleet"
@@ -170,7 +171,11 @@ func (d *daemon) reload() (*control.ReloadReply, error) {
 	d.manager.Reloading()
 	done, err := d.reloadLocked()
 	d.metrics.Reloaded(d.now(), err)
-	d.reloaded(err)
+	status := d.serving()
+	if err != nil {
+		status += "; the settings were not reloaded: " + console.Printable(err.Error())
+	}
+	d.manager.Ready(status)
 	if err != nil {
 		d.log.Error("the settings were not reloaded; the previous ones stay in effect", "config", control.ShortHash(d.current.Load().cfg.Hash()), "error", err)
 		return nil, err
@@ -227,24 +232,17 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 		dropped += next.pool.Refresh() // other routes can have the same policies
 	}
 	d.counts.ForgetReach()
-	notices := append(cfg.Unjudged(), cfg.Notices(d.now())...)
+	done := &control.ReloadReply{
+		Source: cfg.Source(), Hash: cfg.Hash(), Same: cfg.Hash() == before.cfg.Hash(),
+		Notices: append(cfg.Unjudged(), cfg.Notices(d.now())...), Read: []string{}, Dropped: dropped,
+	}
 	for _, f := range config.Remarks(cfg) {
-		notices = append(notices, f.String())
+		done.Notices = append(done.Notices, f.String())
 	}
-	return &control.ReloadReply{
-		Source: cfg.Source(), Hash: cfg.Hash(), Same: cfg.Hash() == before.cfg.Hash(), Notices: notices,
-		Read: readAgain(cfg), Dropped: dropped,
-	}, nil
-}
-
-// readAgain returns the files that a reload to cfg has read, with the settings that name
-// them.
-func readAgain(cfg *config.Config) []string {
-	all := []string{}
 	for _, f := range cfg.ReloadedFiles() {
-		all = append(all, f.Key+" ("+f.Path+")")
+		done.Read = append(done.Read, f.Key+" ("+f.Path+")")
 	}
-	return all
+	return done, nil
 }
 
 // routesLocked returns the routes of all runs in pool.

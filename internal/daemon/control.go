@@ -46,7 +46,8 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	s.Handler = d.withoutSealed(d.routes())
 	s.ReadHeaderTimeout = 10 * time.Second
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, callerKey{}, &caller{conn: c, pid: peerProcess(c)})
+		pid, _ := peer(c)
+		return context.WithValue(ctx, callerKey{}, &caller{conn: c, pid: pid})
 	}
 	return s, nil
 }
@@ -226,11 +227,11 @@ type sameUser struct{ net.Listener }
 func (l sameUser) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
-		if err != nil || peerAllowed(c) {
-			if err == nil {
-				c = control.NewReceivingConn(c)
-			}
-			return c, err
+		if err != nil {
+			return nil, err
+		}
+		if _, allowed := peer(c); allowed {
+			return control.NewReceivingConn(c), nil
 		}
 		c.Close()
 	}

@@ -27,10 +27,7 @@ var pages = sync.OnceValue(parsePages)
 
 func parsePages() map[string]*template.Template {
 	layout := template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/layout.html"))
-	names, err := files.ReadDir("pages")
-	if err != nil {
-		panic(err) // it is embedded
-	}
+	names, _ := files.ReadDir("pages") // it is embedded
 	all := map[string]*template.Template{}
 	for _, n := range names {
 		if name, _ := strings.CutSuffix(n.Name(), ".html"); name != "layout" {

@@ -74,6 +74,8 @@ var findings = []struct {
 	{"User-agent: mozilla/5.0 (X11)\nUser-agent: Chrome\nDisallow: /\n", "1:13 names-nobody mozilla/5.0 (X11)\n2:13 names-nobody Chrome"},
 	{"User-agent: Mozilla/5.0 (compatible; ABot/1.0)\nDisallow: /\n", "1:13 whole-user-agent Mozilla/5.0 (compatible; ABot/1.0)"},
 	{"User-agent: ABot, BBot\nDisallow: /\n", "1:13 name-list ABot, BBot"},
+	{"User-agent: a!, b!\nDisallow: /\n", "1:13 name-character a!, b!\n1:13 name-list a!, b!"},
+	{"User-agent: Chrome, Safari\nDisallow: /\n", "1:13 name-list Chrome, Safari\n1:13 names-nobody Chrome, Safari"},
 	{"User-agent: Copernicus Fred\nDisallow: /\n", "1:13 name-of-words Copernicus Fred"},
 	{"User-agent: ABot/1.0\nDisallow: /\n", "1:13 name-version ABot/1.0"},
 	{"User-agent: ABot*\nDisallow: /\n", "1:13 name-star ABot*"},

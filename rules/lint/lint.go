@@ -78,8 +78,8 @@ func (l *linter) add(kind Kind, file *rules.Progress, number int, part rules.Par
 	line := max(file.Start, strings.LastIndexAny(file.Text[:part.From], "\r\n")+1)
 	column := utf8.RuneCountInString(file.Text[line:part.From]) + 1
 	for i := len(l.findings) - 1; i >= 0 && l.findings[i].Line == number; i-- {
-		if kind == hiddenCharacter && l.findings[i].Kind == kind && l.findings[i].Column == column {
-			return // it was found in two ways
+		if l.findings[i].Kind == kind && l.findings[i].Column == column {
+			return // it was found in two ways, or in two names of the line
 		}
 	}
 	part.To = max(part.From, min(part.To, part.From+maxFindingText))

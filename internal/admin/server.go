@@ -32,8 +32,9 @@ type Settings struct {
 
 // Config configures a Server. Live and Health must not be nil.
 type Config struct {
-	Live   func() *Settings // the current settings; it must be fast
-	Health func() Health
+	Live func() *Settings // the current settings; it must be fast
+	// Health returns why heed serves no requests, and further problems that an operator should see.
+	Health func() (notReady, unwell []string)
 
 	Metrics   http.Handler // of /metrics and the paths below it
 	Dashboard http.Handler // of every path that is not the server's own
@@ -44,12 +45,6 @@ type Config struct {
 
 	// Log takes what is not about a single request. Nil discards.
 	Log *slog.Logger
-}
-
-// Health is what the end points of health report.
-type Health struct {
-	NotReady []string // why heed serves no requests; empty: it does
-	Unwell   []string // further problems that an operator should see; heed serves requests
 }
 
 // Server serves the admin listener. Make it with New.

@@ -59,7 +59,7 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 	if !c.Fresh {
 		options.Stored = route.FindStored(cfg)
 	}
-	out, err := route.Open(cfg, a.Environ, options, control.RouteSpec{})
+	out, err := route.Open(cfg, a.Environ, options)
 	if err != nil {
 		return nil, err
 	}

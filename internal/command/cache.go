@@ -76,7 +76,7 @@ func (c *cacheFlags) withFleet(a *console.App, do func(control.CacheAPI) error) 
 	}
 	defer store.Close()
 	options := route.Options{Memory: route.PolicyMemory(cfg), Fleet: store}
-	r, err := route.Open(cfg, a.Environ, options, control.RouteSpec{})
+	r, err := route.Open(cfg, a.Environ, options)
 	if err != nil {
 		return err
 	}

@@ -278,7 +278,7 @@ func (s *shownFor) verdict(a *console.App) error {
 	}
 	j := check.Judge{Self: check.Listens(s.cfg), Destinations: s.cfg.Destinations()}
 	q.Barred, _ = j.Barred(s.origin, s.target)
-	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: j.Self, Stored: route.FindStored(s.cfg)}, control.RouteSpec{})
+	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: j.Self, Stored: route.FindStored(s.cfg)})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *Config) namedFiles() []namedFile {
 		{key: "admin.users", value: &c.Admin.Users},
 		{key: "fleet.url", value: &c.Fleet.URL, prefix: filePrefix},
 		{key: "fleet.ca_file", value: &c.Fleet.CAFile, check: checkCerts},
-		{key: "fleet.cert", value: &c.Fleet.Cert, check: func(string) error { _, err := c.Fleet.Certificate(); return err }},
+		{key: "fleet.cert", value: &c.Fleet.Cert, check: func(string) error { return errorOf(c.Fleet.Certificate()) }},
 		{key: "fleet.key", value: &c.Fleet.Key},
 		{key: "upstream.ca_file", value: &c.Upstream.CAFile, check: checkCerts},
 		{key: "upstream.proxy", value: &c.Upstream.Proxy, prefix: filePrefix},
@@ -46,9 +46,9 @@ func (c *Config) namedFiles() []namedFile {
 	for i := range c.Hosts {
 		h, scope := &c.Hosts[i], entry(i)
 		all = append(all,
-			namedFile{scope, "host.robots_file", &h.RobotsFile, "", func(string) error { _, err := h.robots(c.RulesProfile()); return err }},
+			namedFile{scope, "host.robots_file", &h.RobotsFile, "", func(string) error { return errorOf(h.robots(c.RulesProfile())) }},
 			namedFile{scope, "host.ca_file", &h.CAFile, "", checkCerts},
-			namedFile{scope, "host.client_cert", &h.ClientCert, "", func(string) error { _, err := h.certificate(); return err }},
+			namedFile{scope, "host.client_cert", &h.ClientCert, "", func(string) error { return errorOf(h.certificate()) }},
 			namedFile{scope, "host.client_key", &h.ClientKey, "", nil},
 			namedFile{scope, "host.upstream", &h.Upstream, filePrefix, nil})
 	}
@@ -63,11 +63,14 @@ func (f *namedFile) path() string {
 	return ""
 }
 
-func checkUsers(path string) error { _, err := access.Open(path, time.Now); return err }
+func checkUsers(path string) error { return errorOf(access.Open(path, time.Now)) }
 
-func checkCerts(path string) error { _, err := ReadCerts(path); return err }
+func checkCerts(path string) error { return errorOf(ReadCerts(path)) }
 
-func checkKey(path string) error { _, err := ReadKey(path); return err }
+func checkKey(path string) error { return errorOf(ReadKey(path)) }
+
+// errorOf returns the error of a function that reads a file.
+func errorOf[T any](_ T, err error) error { return err }
 
 // ReloadedFiles returns the files that every reload reads again, whether or not the
 // settings have changed, each once for its key.

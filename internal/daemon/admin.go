@@ -52,7 +52,11 @@ func (d *daemon) openAdmin(cfg *config.Config, defaults []byte) (*adminListener,
 	d.Self.Add(l.Addr())
 	pages := d.dashboard(cfg, defaults)
 	return &adminListener{l, admin.New(admin.Config{
-		Live: func() *admin.Settings { return d.current.Load().admin }, Health: d.health,
+		Live: func() *admin.Settings { return d.current.Load().admin },
+		Health: func() (notReady, unwell []string) {
+			s := d.status()
+			return s.NotReady(), s.Unwell()
+		},
 		Metrics: d.metrics.Handler(), Dashboard: pages, ProxyName: d.shared.Name, Log: d.log,
 	}), pages}, nil
 }
@@ -119,12 +123,6 @@ func (l *adminListener) close() {
 	defer cancel()
 	l.pages.Close()
 	l.server.Shutdown(ctx)
-}
-
-// health returns what the end points of health report.
-func (d *daemon) health() admin.Health {
-	s := d.status()
-	return admin.Health{NotReady: s.NotReady(), Unwell: s.Unwell()}
 }
 
 // dashboard returns the pages of the admin listener. defaults is proxy.toml as built in.

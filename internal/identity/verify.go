@@ -17,7 +17,6 @@ import (
 	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/control"
 	"heed/internal/ownfile"
 	"heed/internal/passport"
 	"heed/internal/route"
@@ -94,7 +93,7 @@ func (v *verifier) open(flags *config.FileFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := route.Open(cfg, v.app.Environ, route.Options{Self: check.Listens(cfg)}, control.RouteSpec{})
+	out, err := route.Open(cfg, v.app.Environ, route.Options{Self: check.Listens(cfg)})
 	if err != nil {
 		return err
 	}

@@ -97,13 +97,13 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}, nil
 }
 
-// Open opens one route without a pool to share it: spec with the settings.
-func Open(cfg *config.Config, environ []string, o Options, spec control.RouteSpec) (*Route, error) {
+// Open opens the route of the settings, without a pool to share it.
+func Open(cfg *config.Config, environ []string, o Options) (*Route, error) {
 	pool, err := NewPool(cfg, environ, o)
 	if err != nil {
 		return nil, err
 	}
-	return pool.Route(spec)
+	return pool.Route(control.RouteSpec{})
 }
 
 // Renew returns a pool for the settings: current when its routes are the same, else a new

@@ -86,11 +86,16 @@ func (d *record) acquire(ctx context.Context) (r *store.Record, release func(), 
 	}
 	select {
 	case d.readers <- struct{}{}:
-		return r, func() { <-d.readers; <-d.pages }, nil
+		return r, d.release, nil
 	case <-ctx.Done():
 		<-d.pages
 		return nil, nil, ctx.Err()
 	}
+}
+
+func (d *record) release() {
+	<-d.readers
+	<-d.pages
 }
 
 // read calls do with a reader of the record.

@@ -115,15 +115,11 @@ func (c *CacheListCmd) Run(a *console.App) error {
 		return console.PrintJSON(a.Stdout, lines)
 	}
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	for _, line := range lines {
-		fmt.Fprintln(table, entryRow(line, a.Now()))
+	for _, l := range lines {
+		cells := []string{l.State, span(a.Now().Sub(l.FetchedAt)), nextAsk(l, a.Now()), sizeWords(l.Bytes), entryName(l), l.Why}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	return table.Flush()
-}
-
-// entryRow returns a line of the table.
-func entryRow(l *control.CacheEntry, now time.Time) string {
-	return strings.Join([]string{l.State, span(now.Sub(l.FetchedAt)), nextAsk(l, now), sizeWords(l.Bytes), entryName(l), l.Why}, "\t")
 }
 
 // entryName returns the origin of an entry, the clients it is for and the way it

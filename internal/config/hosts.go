@@ -151,22 +151,20 @@ func (c *Config) checkTerms(d *decoder, t *HostRules) {
 	}
 	for _, name := range t.Clients {
 		known := slices.ContainsFunc(c.Clients, func(cl ClientConfig) bool { return cl.Name == name })
-		if !known && !c.namesUnknown(d) {
+		if !known && !d.namesUnknown() {
 			d.problem("host.clients", "host.clients: there is no [[client]] called %q", name)
 		}
 	}
 }
 
 // namesUnknown reports whether the name of a [[client]] could not be decoded.
-func (c *Config) namesUnknown(d *decoder) bool {
-	defer func(scope string) { d.scope = scope }(d.scope)
-	for i := range c.Clients {
-		if d.scope = entry(i); d.isWrong("client.name") {
+func (d *decoder) namesUnknown() bool {
+	for wrong := range d.wrong {
+		if path := strings.TrimLeft(wrong, "0123456789 "); path == "client" || path == "client.name" {
 			return true
 		}
 	}
-	d.scope = ""
-	return d.isWrong("client")
+	return false
 }
 
 // host converts the entry for package acl, without robots_file.

@@ -163,7 +163,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, make func(*htt
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if v.Retry > 0 {
-		w.Header().Set("Retry-After", retryAfter(v.Retry))
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int((v.Retry+time.Second-1)/time.Second))))
 	}
 	w.WriteHeader(max(v.Status, http.StatusOK))
 	_, _ = w.Write(out.Bytes()) // the client may have left
@@ -205,8 +205,4 @@ func failure(err error) *view {
 		v.Title = "Not found"
 	}
 	return v
-}
-
-func retryAfter(d time.Duration) string {
-	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
 }

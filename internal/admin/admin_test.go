@@ -30,12 +30,15 @@ func (u oneUser) Verify(_ context.Context, _ netip.Addr, user, password string) 
 	return user == "admin" && password == "right" && u.wait == 0, u.wait
 }
 
+// health is what the end points of health report.
+type health struct{ notReady, unwell []string }
+
 // rig is a server on a loopback address.
 type rig struct {
 	t        *testing.T
 	addr     string
 	settings atomic.Pointer[Settings]
-	health   atomic.Pointer[Health]
+	health   atomic.Pointer[health]
 	log      lockedLog
 	lasting  chan context.Context // of requests for /lasting, which end with their client
 }
@@ -62,14 +65,14 @@ func newRig(t *testing.T, s Settings) *rig {
 	t.Helper()
 	r := &rig{t: t, lasting: make(chan context.Context)}
 	r.settings.Store(&s)
-	r.health.Store(&Health{})
+	r.health.Store(&health{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.addr = l.Addr().String()
 	server := New(Config{
-		Live: r.settings.Load, Health: func() Health { return *r.health.Load() }, ProxyName: "heed-7",
+		Live: r.settings.Load, Health: func() (notReady, unwell []string) { h := r.health.Load(); return h.notReady, h.unwell }, ProxyName: "heed-7",
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) }),
 		Log:     slog.New(slog.NewTextHandler(&r.log, nil)),
 		Dashboard: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -158,7 +161,7 @@ func TestAdmin_ARequestThatCameThroughHeedIsRefused(t *testing.T) {
 func TestAdmin_WithoutCredentialsOnlyHealthIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Settings{Token: token, Users: oneUser{}, Actions: true, Pprof: true})
-	r.health.Store(&Health{NotReady: []string{"the secret reason"}, Unwell: []string{"the other secret"}})
+	r.health.Store(&health{notReady: []string{"the secret reason"}, unwell: []string{"the other secret"}})
 	basic := func(user, password string) string {
 		q, _ := http.NewRequest(http.MethodGet, "/", nil)
 		q.SetBasicAuth(user, password)
@@ -281,7 +284,7 @@ func TestAdmin_HealthIsReadOnlyAndHasBothNames(t *testing.T) {
 		r.expect(200, "HEAD", path)
 		r.expect(405, "POST", path)
 	}
-	r.health.Store(&Health{NotReady: []string{"heed is about to end"}})
+	r.health.Store(&health{notReady: []string{"heed is about to end"}})
 	r.expect(200, "GET", "/healthz")
 	if body := r.expect(503, "GET", "/readyz"); body != "heed is not ready\nnot ready: heed is about to end\n" {
 		t.Errorf("%q", body)

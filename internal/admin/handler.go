@@ -116,18 +116,19 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request, mayRead bool) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	h, text := s.config.Health(), &strings.Builder{}
-	if len(h.NotReady) == 0 {
+	notReady, unwell := s.config.Health()
+	text := &strings.Builder{}
+	if len(notReady) == 0 {
 		text.WriteString("heed is ready\n")
 	} else {
 		text.WriteString("heed is not ready\n")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	if mayRead {
-		for _, why := range h.NotReady {
+		for _, why := range notReady {
 			fmt.Fprintf(text, "not ready: %s\n", why)
 		}
-		for _, why := range h.Unwell {
+		for _, why := range unwell {
 			fmt.Fprintf(text, "not well: %s\n", why)
 		}
 	}

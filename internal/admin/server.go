@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -33,11 +32,12 @@ type Settings struct {
 
 // Config configures a Server. Live and Health must not be nil.
 type Config struct {
-	Live   func() *Settings // the current settings; it must be fast
-	Health func() Health
+	Live func() *Settings // the current settings; it must be fast
+	// Health returns why heed serves no requests, and further problems that an operator should see.
+	Health func() (notReady, unwell []string)
 
-	Metrics   http.Handler // of /metrics and the paths below it; nil: there are none
-	Dashboard http.Handler // of every path that is not the server's own; nil: a list of paths at "/"
+	Metrics   http.Handler // of /metrics and the paths below it
+	Dashboard http.Handler // of every path that is not the server's own
 
 	// ProxyName is the name of this heed in Via. Requests that came through heed are
 	// refused. Empty: none are recognized by it.
@@ -45,12 +45,6 @@ type Config struct {
 
 	// Log takes what is not about a single request. Nil discards.
 	Log *slog.Logger
-}
-
-// Health is what the end points of health report.
-type Health struct {
-	NotReady []string // why heed serves no requests; empty: it does
-	Unwell   []string // further problems that an operator should see; heed serves requests
 }
 
 // Server serves the admin listener. Make it with New.
@@ -76,7 +70,7 @@ func New(c Config) *Server {
 			return context.WithValue(ctx, arrivedKey{}, c.LocalAddr())
 		},
 		ConnState: s.bound,
-		ErrorLog:  log.New(debugLog{c.Log}, "", 0),
+		ErrorLog:  slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug), // about broken connections
 	}
 	s.http.Protocols.SetHTTP1(true)
 	return s
@@ -84,15 +78,6 @@ func New(c Config) *Server {
 
 // arrivedKey is the context key of the address that a connection came to.
 type arrivedKey struct{}
-
-// debugLog takes the messages of the http.Server, which are about broken connections.
-type debugLog struct{ log *slog.Logger }
-
-// Write implements io.Writer for one message.
-func (l debugLog) Write(p []byte) (int, error) {
-	l.log.Debug("admin listener", "message", string(p))
-	return len(p), nil
-}
 
 // Serve answers requests on l until Shutdown, then returns nil. It closes l.
 func (s *Server) Serve(l net.Listener) error {

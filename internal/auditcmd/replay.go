@@ -13,7 +13,6 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/control"
 	"heed/internal/route"
 	"heed/internal/signal"
 	"heed/internal/why"
@@ -184,7 +183,7 @@ func (c *AuditRecheckCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	out, err := route.Open(cfg, a.Environ, route.Options{}, control.RouteSpec{}) // without stored copies
+	out, err := route.Open(cfg, a.Environ, route.Options{}) // without stored copies
 	if err != nil {
 		return err
 	}

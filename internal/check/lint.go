@@ -12,7 +12,6 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/control"
 	"heed/internal/route"
 	"heed/internal/signal"
 	"heed/rules"
@@ -132,7 +131,7 @@ func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Or
 	if err != nil {
 		return "", o, err
 	}
-	out, err := route.Open(cfg, a.Environ, route.Options{}, control.RouteSpec{})
+	out, err := route.Open(cfg, a.Environ, route.Options{})
 	if err != nil {
 		return "", o, err
 	}

@@ -55,7 +55,10 @@ func (s *Site) Check(ctx context.Context, agent string, urls []string, first boo
 	m := s.of
 	if m.client != nil {
 		s.size = remoteSize
-		q := &control.CheckRequest{Agent: agent, Profile: m.check.Profile, Client: m.check.Client, Delay: first, Sitemaps: first}
+		q := &control.CheckRequest{
+			Agent: agent, Profile: m.check.Profile, Client: m.check.Client,
+			Explain: m.judge.Explain, Delay: first && m.judge.Delays, Sitemaps: first && m.judge.Sitemaps,
+		}
 		for _, url := range urls {
 			q.URLs = append(q.URLs, []byte(url))
 		}
@@ -95,7 +98,7 @@ type Sites struct {
 
 	check  *CheckCmd
 	client *control.Client // of the running heed; nil: this process judges
-	judge  *Judge
+	judge  *Judge          // what judgements contain, and without client all that they rest on
 	policy policyOf
 }
 

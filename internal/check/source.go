@@ -1,17 +1,17 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"heed/cache"
@@ -54,33 +54,28 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 	if err != nil {
 		return nil, err
 	}
+	cfg.Profile = cmp.Or(c.Profile, cfg.Profile)
 	options := route.Options{Self: Listens(cfg)}
 	if !c.Fresh {
 		options.Stored = route.FindStored(cfg)
 	}
-	out, err := route.Open(cfg, a.Environ, options, control.RouteSpec{Profile: c.Profile})
+	out, err := route.Open(cfg, a.Environ, options)
 	if err != nil {
 		return nil, err
 	}
 	policy := policiesOf(a, out)
 	if sites != nil {
 		sites.Fetcher = out.Policies
-		profile := cfg.RulesProfile()
-		if c.Profile != "" {
-			profile, _ = rules.ParseProfile(c.Profile) // it was checked
-		}
 		sites.Robots = func(ctx context.Context, by string, o rules.Origin) *rules.Policy {
-			return out.Documents.Robots(ctx, by, o, profile)
+			return out.Documents.Robots(ctx, by, o, cfg.RulesProfile())
 		}
 		policy = storedOrAsked(a, out) // of many sites some are slow: none is reported
 	}
 	client := &http.Client{Transport: out.Transport.GuardRedirects()(), CheckRedirect: noDowngrade} // there is one page at most
 	j.ForPurposes(purposes, c.Page, out.Documents, client, cache.DefaultUserAgent(cfg.Contact), policy)
 	j.Held, j.Self = out.Policies.Held, options.Self
-	j.Pacing = cfg.Pacing.Settings
-	if j.Destinations, err = cfg.Destinations(); err == nil {
-		j.Rules, err = c.rules(a, *cfg)
-	}
+	j.Pacing, j.Destinations = cfg.Pacing.Settings, cfg.Destinations()
+	j.Rules, err = c.rules(a, *cfg)
 	return policy, err
 }
 
@@ -134,23 +129,14 @@ func Listens(cfg *config.Config) *acl.Addrs {
 }
 
 func readRobots(a *console.App, path string) (text string, err error) {
-	in := a.Stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return "", fmt.Errorf("%s is a directory\nName the file in it, such as %s", console.Printable(path), console.Printable(filepath.Join(path, "robots.txt")))
-		}
-		in = f
+	data, err := a.Input(path, rules.MaxBytes)
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		err = fmt.Errorf("%s is a directory\nName the file in it, such as %s", console.Printable(path), console.Printable(filepath.Join(path, "robots.txt")))
+	case err != nil:
+		err = fmt.Errorf("the robots.txt cannot be read: %w", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
-	if err != nil {
-		return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
-	}
-	return string(data), nil
+	return string(data), err
 }
 
 // heedHere returns a client for the heed that serves this user's state
@@ -172,36 +158,24 @@ type judgeFunc func(ctx context.Context, agent, address string) (*control.Judgem
 // judgeFunc returns the function that judges: by the running heed, with its settings
 // and stored files, or in this process when none runs or the flags require it.
 func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
-	client, err := c.running(a)
-	if err != nil {
-		return nil, err
-	}
-	if client != nil {
-		return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-			all, err := client.Check(ctx, &control.CheckRequest{Agent: agent, URLs: [][]byte{[]byte(address)}, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
-			if err != nil {
-				return nil, err
-			}
-			all[0].URL = address // octet for octet
-			return all[0], nil
-		}, nil
-	}
-	j := &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}
-	policy, err := c.prepare(a, j, nil)
-	if err != nil {
-		return nil, err
+	m := &Sites{check: c, judge: &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}}
+	var err error
+	if m.client, err = c.running(a); err == nil && m.client == nil {
+		m.policy, err = c.prepare(a, m.judge, nil)
 	}
 	return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-		return j.Ask(ctx, agent, address, policy)
-	}, nil
+		all, err := m.Site().Check(ctx, agent, []string{address}, true)
+		if err != nil {
+			return nil, err
+		}
+		all[0].URL = address // octet for octet, also from the running heed
+		return all[0], nil
+	}, err
 }
 
 // rules returns what cfg settles about clients and hosts.
 func (c *CheckCmd) rules(a *console.App, cfg config.Config) (*acl.Rules, error) {
 	cfg.Access = config.AccessConfig{} // access to the proxy does not matter here
-	if c.Profile != "" {
-		cfg.Profile = c.Profile
-	}
 	r, err := cfg.Rules(a.Now)
 	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
 		err = fmt.Errorf("--client: there is no [[client]] called %s in %s\n%s", console.Quoted(c.Client), cfg.Source(), cfg.ClientNames())

@@ -52,6 +52,15 @@ func (c *cacheFlags) with(a *console.App, do func(control.CacheAPI) error) error
 	return do(control.RemoteCache{Client: client})
 }
 
+// ask returns what do returns for a host or an origin.
+func ask[A any](c *cacheFlags, a *console.App, what string, do func(control.CacheAPI, context.Context, string) (A, error)) (answer A, err error) {
+	err = c.with(a, func(k control.CacheAPI) (err error) {
+		answer, err = do(k, context.Background(), what)
+		return err
+	})
+	return answer, err
+}
+
 // withFleet calls do with the cache of the fleet's store, accessed by this process.
 func (c *cacheFlags) withFleet(a *console.App, do func(control.CacheAPI) error) error {
 	cfg, err := c.Load(a)
@@ -67,7 +76,7 @@ func (c *cacheFlags) withFleet(a *console.App, do func(control.CacheAPI) error) 
 	}
 	defer store.Close()
 	options := route.Options{Memory: route.PolicyMemory(cfg), Fleet: store}
-	r, err := route.Open(cfg, a.Environ, options, control.RouteSpec{})
+	r, err := route.Open(cfg, a.Environ, options)
 	if err != nil {
 		return err
 	}
@@ -106,15 +115,11 @@ func (c *CacheListCmd) Run(a *console.App) error {
 		return console.PrintJSON(a.Stdout, lines)
 	}
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	for _, line := range lines {
-		fmt.Fprintln(table, entryRow(line, a.Now()))
+	for _, l := range lines {
+		cells := []string{l.State, span(a.Now().Sub(l.FetchedAt)), nextAsk(l, a.Now()), sizeWords(l.Bytes), entryName(l), l.Why}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	return table.Flush()
-}
-
-// entryRow returns a line of the table.
-func entryRow(l *control.CacheEntry, now time.Time) string {
-	return strings.Join([]string{l.State, span(now.Sub(l.FetchedAt)), nextAsk(l, now), sizeWords(l.Bytes), entryName(l), l.Why}, "\t")
 }
 
 // entryName returns the origin of an entry, the clients it is for and the way it
@@ -167,11 +172,7 @@ type CachePurgeCmd struct {
 
 // Run deletes the entries and prints their origins.
 func (c *CachePurgeCmd) Run(a *console.App) error {
-	var origins []string
-	err := c.with(a, func(k control.CacheAPI) (err error) {
-		origins, err = k.Purge(context.Background(), c.Host)
-		return err
-	})
+	origins, err := ask(&c.cacheFlags, a, c.Host, control.CacheAPI.Purge)
 	if err != nil {
 		return err
 	}
@@ -199,11 +200,7 @@ func (c *CacheShowCmd) Run(a *console.App) error {
 	if c.Text {
 		return c.text(a)
 	}
-	var lines []*control.CacheEntry
-	err := c.with(a, func(k control.CacheAPI) (err error) {
-		lines, err = k.Show(context.Background(), c.Host)
-		return err
-	})
+	lines, err := ask(&c.cacheFlags, a, c.Host, control.CacheAPI.Show)
 	if err != nil {
 		return err
 	}
@@ -224,11 +221,7 @@ func (c *CacheShowCmd) text(a *console.App) error {
 	if c.JSON {
 		return errors.New("--text prints the file as it is, --json a description of it\nLeave one of them out")
 	}
-	var text []byte
-	err := c.with(a, func(k control.CacheAPI) (err error) {
-		text, err = k.Text(context.Background(), c.Host)
-		return err
-	})
+	text, err := ask(&c.cacheFlags, a, c.Host, control.CacheAPI.Text)
 	switch {
 	case err != nil:
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -76,16 +75,7 @@ func (c *CacheWarmCmd) print(out io.Writer, r warmed) error {
 
 // sites returns the sites of the command line or the file.
 func (c *CacheWarmCmd) sites(a *console.App) ([]string, error) {
-	in := a.Stdin
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return nil, fmt.Errorf("the list of sites cannot be read: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxWarm+1))
+	text, err := a.Input(c.File, maxWarm)
 	if err != nil {
 		return nil, fmt.Errorf("the list of sites cannot be read: %w", err)
 	}

@@ -276,13 +276,9 @@ func (s *shownFor) verdict(a *console.App) error {
 	if unnamed { // as a client with a name that no group is for
 		q.Names = s.Identity("*", rules.Identify)
 	}
-	j := check.Judge{Self: check.Listens(s.cfg)}
-	var err error
-	if j.Destinations, err = s.cfg.Destinations(); err != nil {
-		return err
-	}
+	j := check.Judge{Self: check.Listens(s.cfg), Destinations: s.cfg.Destinations()}
 	q.Barred, _ = j.Barred(s.origin, s.target)
-	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: j.Self, Stored: route.FindStored(s.cfg)}, control.RouteSpec{})
+	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: j.Self, Stored: route.FindStored(s.cfg)})
 	if err != nil {
 		return err
 	}

@@ -95,15 +95,6 @@ func (c *AccessConfig) addAccess(r *acl.Rules, now func() time.Time) error {
 	return nil
 }
 
-// checkUsers returns why the users file cannot be used; nil when it can, or there is none.
-func (c *AccessConfig) checkUsers() error {
-	if c.Users == "" {
-		return nil
-	}
-	_, err := access.Open(c.Users, time.Now)
-	return err
-}
-
 // destinations reports the entries that are not destinations, each with its line.
 func (d *decoder) destinations(path string, list []string) {
 	for i, text := range list {
@@ -114,7 +105,7 @@ func (d *decoder) destinations(path string, list []string) {
 }
 
 // Destinations returns the destinations that these settings allow.
-func (c *Config) Destinations() (*acl.Destinations, error) {
+func (c *Config) Destinations() *acl.Destinations {
 	d := &acl.Destinations{Placed: c.Upstream.Resolve}
 	switch c.Access.PrivateDestinations {
 	case "allow":
@@ -122,19 +113,13 @@ func (c *Config) Destinations() (*acl.Destinations, error) {
 	case "auto":
 		d.Private = c.loopbackOnly()
 	}
-	for _, l := range []struct {
-		from []string
-		to   *[]acl.Destination
-	}{{c.Access.AllowTo, &d.Allow}, {c.Access.RefuseTo, &d.Refuse}} {
-		for _, text := range l.from {
-			entry, err := acl.ParseDestination(text)
-			if err != nil {
-				return nil, err
-			}
-			*l.to = append(*l.to, entry)
-		}
+	for _, text := range c.Access.AllowTo {
+		d.Allow = append(d.Allow, must(acl.ParseDestination(text)))
 	}
-	return d, nil
+	for _, text := range c.Access.RefuseTo {
+		d.Refuse = append(d.Refuse, must(acl.ParseDestination(text)))
+	}
+	return d
 }
 
 // loopbackOnly reports whether heed listens on loopback addresses only.

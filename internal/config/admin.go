@@ -49,7 +49,6 @@ func (c *AdminConfig) check(d *decoder, file string) {
 		d.note("admin.listen", checkListen(address))
 	}
 	d.note("admin.token", checkAdminToken(c.Token))
-	c.Token = referenceBeside(file, c.Token)
 	for i, name := range c.Hosts {
 		if !validHost(name) {
 			d.problem(element("admin.hosts", i), `admin.hosts: %q is not the name of a host; write it without scheme and port, such as "heed.example.org"`, name)
@@ -94,32 +93,26 @@ func validHost(name string) bool {
 // found by trying.
 const minToken = 16
 
-// AdminAccess holds what may be used to authenticate to the admin listener. The zero value
-// requires nothing.
-type AdminAccess struct {
-	Token string       // empty: none
-	Users *access.Gate // nil: none
-}
-
-// AdminAccess reads the token and the users of [admin]. The error is about a file or a
-// variable that they name and contains no secret.
-func (c *Config) AdminAccess(environ []string, now func() time.Time) (a AdminAccess, err error) {
+// AdminAccess reads the token and the users of [admin], with which requests authenticate to the
+// admin listener; empty and nil: without. The error is about a file or a variable that they name
+// and contains no secret.
+func (c *Config) AdminAccess(environ []string, now func() time.Time) (token string, users *access.Gate, err error) {
 	if c.Admin.Listen == "" {
-		return a, nil
+		return "", nil, nil
 	}
-	if a.Token, err = resolveSecret(c.Admin.Token, environ); err != nil {
-		return a, fmt.Errorf("admin.token: %w", err)
+	token, err = resolveSecret(c.Admin.Token, environ)
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("admin.token: %w", err)
+	case token != "" && len(token) < minToken:
+		return "", nil, fmt.Errorf("admin.token: the token is shorter than %d characters; make one with: openssl rand -hex 32", minToken)
+	case c.Admin.Users == "":
+		return token, nil, nil
 	}
-	if a.Token != "" && len(a.Token) < minToken {
-		return AdminAccess{}, fmt.Errorf("admin.token: the token is shorter than %d characters; make one with: openssl rand -hex 32", minToken)
+	if users, err = access.Open(c.Admin.Users, now); err != nil {
+		return "", nil, fmt.Errorf("admin.users: %w", err)
 	}
-	if c.Admin.Users == "" {
-		return a, nil
-	}
-	if a.Users, err = access.Open(c.Admin.Users, now); err != nil {
-		return AdminAccess{}, fmt.Errorf("admin.users: %w", err)
-	}
-	return a, nil
+	return token, users, nil
 }
 
 // notices returns what is printed at every start.

@@ -45,7 +45,6 @@ func (c *Config) check(d *decoder) {
 	c.Access.check(d)
 	d.checkLimits(&c.Limits)
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
-	c.Upstream.Proxy, c.Fleet.URL = referenceBeside(c.File, c.Upstream.Proxy), referenceBeside(c.File, c.Fleet.URL)
 	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
 	if c.Pacing.ByAddress && c.Upstream.Proxy != "" {
 		d.problem("pacing.min_delay_per", `pacing.min_delay_per = "address" needs the addresses of sites, and with upstream.proxy only their names are known; write "site"`)
@@ -57,13 +56,11 @@ func (c *Config) check(d *decoder) {
 	c.checkHosts(d)
 	c.Audit.check(d)
 	d.oneOfOrNone("signals.page", c.Signals.Page, PageClients, PageAll, PageOff) // empty: the settings are of a record from before there was one
-	c.checkSign(d, "robots.sign", &c.Robots.Sign)
+	checkSign(d, "robots.sign", &c.Robots.Sign)
 	c.Admin.check(d, c.File)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File, &c.Fleet.CAFile, &c.Fleet.Cert, &c.Fleet.Key, &c.Upstream.CAFile, &c.Access.Users, &c.Admin.Users} {
-		*path = beside(c.File, *path)
-	}
+	c.filesBeside()
 }
 
 // minCacheSize is the least value of cache.max_bytes.

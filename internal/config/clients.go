@@ -3,10 +3,12 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -64,7 +66,7 @@ func (c *Config) checkClients(d *decoder) {
 		d.checkPurposes("client.purpose", cl.Purpose)
 		d.note("client.send_user_agent", checkField(cl.SendUserAgent))
 		d.note("client.send_from", checkField(cl.SendFrom))
-		c.checkSign(d, "client.sign", &cl.Sign)
+		checkSign(d, "client.sign", &cl.Sign)
 		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || cl.Parts != "" || len(cl.Purpose) > 0 || cl.Sign != nil) {
 			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, parts, purpose and sign`)
 		}
@@ -177,4 +179,40 @@ func (c *Config) clientNotices() []string {
 		}
 	}
 	return out
+}
+
+// Purposes are the names of purposes. In TOML they are a string or a list of strings.
+type Purposes []string
+
+// purposes returns the purposes, which were checked; nil for none.
+func (p Purposes) purposes() (all []signal.Purpose) {
+	for _, name := range p {
+		all = append(all, signal.Purpose(name))
+	}
+	return all
+}
+
+// checkPurposes reports unknown and repeated purposes.
+func (d *decoder) checkPurposes(path string, names Purposes) {
+	for i, name := range names {
+		at := element(path, i)
+		if _, listed := d.lines[d.scope+at]; !listed {
+			at = path
+		}
+		switch {
+		case !slices.Contains(signal.Purposes(), signal.Purpose(name)):
+			d.problem(at, "%s = %q is not a purpose; write one or more of %s", path, name, purposeNames())
+		case slices.Contains(names[:i], name):
+			d.problem(at, "%s: %q is listed twice; remove one of them", path, name)
+		}
+	}
+}
+
+// purposeNames returns the names of all purposes for messages.
+func purposeNames() string {
+	var names []string
+	for _, p := range signal.Purposes() {
+		names = append(names, fmt.Sprintf("%q", p))
+	}
+	return strings.Join(names, ", ")
 }

@@ -1,6 +1,11 @@
 package config
 
-import "strings"
+import (
+	"strings"
+	"time"
+
+	"heed/internal/access"
+)
 
 // File is a file that a setting names.
 type File struct {
@@ -8,46 +13,96 @@ type File struct {
 	Path string
 }
 
+// namedFile is a setting that may name a file.
+type namedFile struct {
+	scope, key string // as of decoder
+	value      *string
+	prefix     string                  // of a value that names a file; empty: each is a path
+	check      func(path string) error // returns why the file cannot be used; nil: none does
+}
+
+// namedFiles returns the settings of the files that every reload reads again.
+func (c *Config) namedFiles() []namedFile {
+	all := []namedFile{
+		{key: "access.users", value: &c.Access.Users, check: checkUsers},
+		{key: "admin.token", value: &c.Admin.Token, prefix: filePrefix},
+		{key: "admin.users", value: &c.Admin.Users},
+		{key: "fleet.url", value: &c.Fleet.URL, prefix: filePrefix},
+		{key: "fleet.ca_file", value: &c.Fleet.CAFile, check: checkCerts},
+		{key: "fleet.cert", value: &c.Fleet.Cert, check: func(string) error { return errorOf(c.Fleet.Certificate()) }},
+		{key: "fleet.key", value: &c.Fleet.Key},
+		{key: "upstream.ca_file", value: &c.Upstream.CAFile, check: checkCerts},
+		{key: "upstream.proxy", value: &c.Upstream.Proxy, prefix: filePrefix},
+	}
+	sign := func(scope, key string, s *SignConfig) {
+		if s != nil {
+			all = append(all, namedFile{scope, key, &s.Key, filePrefix, checkKey})
+		}
+	}
+	for i := range c.Clients {
+		sign(entry(i), "client.sign", c.Clients[i].Sign)
+	}
+	sign("", "robots.sign", c.Robots.Sign)
+	for i := range c.Hosts {
+		h, scope := &c.Hosts[i], entry(i)
+		all = append(all,
+			namedFile{scope, "host.robots_file", &h.RobotsFile, "", func(string) error { return errorOf(h.robots(c.RulesProfile())) }},
+			namedFile{scope, "host.ca_file", &h.CAFile, "", checkCerts},
+			namedFile{scope, "host.client_cert", &h.ClientCert, "", func(string) error { return errorOf(h.certificate()) }},
+			namedFile{scope, "host.client_key", &h.ClientKey, "", nil},
+			namedFile{scope, "host.upstream", &h.Upstream, filePrefix, nil})
+	}
+	return all
+}
+
+// path returns the path of the file; empty when the setting names none.
+func (f *namedFile) path() string {
+	if path, is := strings.CutPrefix(*f.value, f.prefix); is {
+		return path
+	}
+	return ""
+}
+
+func checkUsers(path string) error { return errorOf(access.Open(path, time.Now)) }
+
+func checkCerts(path string) error { return errorOf(ReadCerts(path)) }
+
+func checkKey(path string) error { return errorOf(ReadKey(path)) }
+
+// errorOf returns the error of a function that reads a file.
+func errorOf[T any](_ T, err error) error { return err }
+
 // ReloadedFiles returns the files that every reload reads again, whether or not the
 // settings have changed, each once for its key.
-func (c *Config) ReloadedFiles() []File {
-	var all []File
+func (c *Config) ReloadedFiles() (all []File) {
 	seen := map[File]bool{}
-	add := func(key, path string) {
-		if f := (File{key, path}); path != "" && !seen[f] {
+	for _, named := range c.namedFiles() {
+		if f := (File{named.key, named.path()}); f.Path != "" && !seen[f] {
 			seen[f] = true
 			all = append(all, f)
 		}
 	}
-	reference := func(key, value string) {
-		if path, ok := strings.CutPrefix(value, filePrefix); ok {
-			add(key, path)
-		}
-	}
-	add("access.users", c.Access.Users)
-	reference("admin.token", c.Admin.Token)
-	add("admin.users", c.Admin.Users)
-	reference("fleet.url", c.Fleet.URL)
-	add("fleet.ca_file", c.Fleet.CAFile)
-	add("fleet.cert", c.Fleet.Cert)
-	add("fleet.key", c.Fleet.Key)
-	add("upstream.ca_file", c.Upstream.CAFile)
-	reference("upstream.proxy", c.Upstream.Proxy)
-	for i := range c.Clients {
-		if s := c.Clients[i].Sign; s != nil {
-			reference("client.sign", s.Key)
-		}
-	}
-	if s := c.Robots.Sign; s != nil {
-		reference("robots.sign", s.Key)
-	}
-	for i := range c.Hosts {
-		h := &c.Hosts[i]
-		add("host.robots_file", h.RobotsFile)
-		add("host.ca_file", h.CAFile)
-		add("host.client_cert", h.ClientCert)
-		add("host.client_key", h.ClientKey)
-		reference("host.upstream", h.Upstream)
-	}
 	return all
+}
+
+// filesBeside makes the paths of files absolute: they are relative to the directory of File.
+func (c *Config) filesBeside() {
+	for _, f := range c.namedFiles() {
+		if path := f.path(); path != "" {
+			*f.value = f.prefix + beside(c.File, path)
+		}
+	}
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File} {
+		*path = beside(c.File, *path)
+	}
+}
+
+// checkFiles reports the files that cannot be used to d.
+func (c *Config) checkFiles(d *decoder) {
+	defer func() { d.scope = "" }()
+	for _, f := range c.namedFiles() {
+		if d.scope = f.scope; f.check != nil && f.path() != "" {
+			d.note(f.key, f.check(f.path()))
+		}
+	}
 }

@@ -97,36 +97,3 @@ func (c *Config) FileMistakes() Mistakes {
 	_ = d.err() // sorts them
 	return d.problems
 }
-
-// checkFiles reports the problems of the files that the settings name to d.
-func (c *Config) checkFiles(d *decoder) {
-	for _, f := range []struct{ key, file string }{{"upstream.ca_file", c.Upstream.CAFile}, {"fleet.ca_file", c.Fleet.CAFile}} {
-		if f.file != "" {
-			_, err := ReadCerts(f.file)
-			d.note(f.key, err)
-		}
-	}
-	_, err := c.Fleet.Certificate()
-	d.note("fleet.cert", err)
-	d.note("access.users", c.Access.checkUsers())
-	d.note("robots.sign", c.Robots.Sign.checkKey())
-	defer func() { d.scope = "" }()
-	for i := range c.Clients {
-		d.scope = entry(i)
-		d.note("client.sign", c.Clients[i].Sign.checkKey())
-	}
-	for i := range c.Hosts {
-		d.scope = entry(i)
-		h := &c.Hosts[i]
-		if h.CAFile != "" {
-			_, err := ReadCerts(h.CAFile)
-			d.note("host.ca_file", err)
-		}
-		if h.ClientCert != "" && h.ClientKey != "" {
-			_, err := readKeyPair("client_cert", h.ClientCert, "client_key", h.ClientKey)
-			d.note("host.client_cert", err)
-		}
-		_, err := h.robots(c.RulesProfile())
-		d.note("host.robots_file", err)
-	}
-}

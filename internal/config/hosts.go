@@ -93,35 +93,13 @@ func (c *Config) DefaultMode() string {
 var PinnedText string
 
 // pinnedPatterns returns the patterns of PinnedText.
-func pinnedPatterns() ([]acl.HostPattern, error) {
-	var out []acl.HostPattern
+func pinnedPatterns() (out []acl.HostPattern) {
 	for line := range strings.Lines(PinnedText) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			out = append(out, must(acl.ParseHostPattern(line)))
 		}
-		p, err := acl.ParseHostPattern(line)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
 	}
-	return out, nil
-}
-
-// pinned appends the entry of https.pinned to r.Hosts. It is the last one, so that the
-// entries of [[host]] have precedence over it.
-func (c *HTTPSConfig) pinned(r *acl.Rules) error {
-	if c.Pinned == "" {
-		return nil
-	}
-	match, err := pinnedPatterns()
-	if err != nil {
-		return fmt.Errorf("the list of hosts that pin certificates: %w", err)
-	}
-	https, _ := acl.ParseHTTPS(c.Pinned) // checked
-	r.Hosts = append(r.Hosts, acl.Host{Match: match, HTTPS: &https})
-	return nil
+	return out
 }
 
 // HostRules holds the keys of [[host]] that change how requests are judged.
@@ -173,27 +151,24 @@ func (c *Config) checkTerms(d *decoder, t *HostRules) {
 	}
 	for _, name := range t.Clients {
 		known := slices.ContainsFunc(c.Clients, func(cl ClientConfig) bool { return cl.Name == name })
-		if !known && !c.namesUnknown(d) {
+		if !known && !d.namesUnknown() {
 			d.problem("host.clients", "host.clients: there is no [[client]] called %q", name)
 		}
 	}
-	t.RobotsFile = beside(c.File, t.RobotsFile)
 }
 
 // namesUnknown reports whether the name of a [[client]] could not be decoded.
-func (c *Config) namesUnknown(d *decoder) bool {
-	defer func(scope string) { d.scope = scope }(d.scope)
-	for i := range c.Clients {
-		if d.scope = entry(i); d.isWrong("client.name") {
+func (d *decoder) namesUnknown() bool {
+	for wrong := range d.wrong {
+		if path := strings.TrimLeft(wrong, "0123456789 "); path == "client" || path == "client.name" {
 			return true
 		}
 	}
-	d.scope = ""
-	return d.isWrong("client")
+	return false
 }
 
 // host converts the entry for package acl, without robots_file.
-func (h *HostConfig) host() (acl.Host, error) {
+func (h *HostConfig) host() acl.Host {
 	t := acl.Host{NeverAllow: h.NeverAllow, Via: h.Via, SignHTTP: h.SignHTTP}
 	if form, ok := signForms[h.SignForm]; ok {
 		t.SignForm = &form
@@ -205,13 +180,7 @@ func (h *HostConfig) host() (acl.Host, error) {
 	for _, port := range h.Ports {
 		t.Ports = append(t.Ports, uint16(port))
 	}
-	for _, text := range h.Match {
-		p, err := acl.ParseHostPattern(text)
-		if err != nil {
-			return t, fmt.Errorf("host.match: %w", err)
-		}
-		t.Match = append(t.Match, p)
-	}
+	t.Match = h.patterns()
 	if h.Mode != "" {
 		mode, _ := acl.ParseMode(h.Mode) // checked
 		t.Mode = &mode
@@ -222,22 +191,20 @@ func (h *HostConfig) host() (acl.Host, error) {
 	if h.Licence != "" {
 		t.Licence = &acl.Licence{Reference: h.Licence, Reason: h.Reason, Expires: h.Expires.Time, Clients: h.Clients}
 	}
-	agreed := acl.Exception{Reason: h.Reason, Expires: h.Expires.Time, Clients: h.Clients}
-	for _, refuse := range []bool{true, false} {
-		agreed.Refuse, agreed.Patterns = refuse, h.Allow
-		if refuse {
-			agreed.Patterns = h.Refuse
+	for _, e := range []acl.Exception{{Refuse: true, Patterns: h.Refuse}, {Patterns: h.Allow}} {
+		if e.Reason, e.Expires, e.Clients = h.Reason, h.Expires.Time, h.Clients; len(e.Patterns) > 0 {
+			t.Exceptions = append(t.Exceptions, must(acl.NewException(e)))
 		}
-		if len(agreed.Patterns) == 0 {
-			continue
-		}
-		e, err := acl.NewException(agreed)
-		if err != nil {
-			return t, err
-		}
-		t.Exceptions = append(t.Exceptions, e)
 	}
-	return t, nil
+	return t
+}
+
+// patterns returns Match for package acl.
+func (h *HostConfig) patterns() (all []acl.HostPattern) {
+	for _, text := range h.Match {
+		all = append(all, must(acl.ParseHostPattern(text)))
+	}
+	return all
 }
 
 // maxOwnRobots is the greatest size of a robots_file in octets, as of a site's.
@@ -273,36 +240,34 @@ func ownRobots(profile rules.Profile, modified time.Time, text []byte) func(rule
 // Rules converts the settings for package acl. It reads the files that they name and
 // joins all their errors. now is the clock.
 func (c *Config) Rules(now func() time.Time) (*acl.Rules, error) {
-	r, err := c.baseRules()
-	wrong := []error{c.Access.addAccess(r, now), err}
+	r := c.baseRules()
+	wrong := []error{c.Access.addAccess(r, now)}
 	for i := range c.Hosts {
 		var err error
 		if r.Hosts[i].Robots, err = c.Hosts[i].robots(c.RulesProfile()); err != nil {
 			wrong = append(wrong, fmt.Errorf("host.robots_file: %w", err))
 		}
 	}
-	if err == nil {
-		wrong = append(wrong, c.addSigners(r))
-	}
-	if err := errors.Join(wrong...); err != nil {
+	if err := errors.Join(append(wrong, c.addSigners(r))...); err != nil {
 		return nil, err
 	}
 	r.Hash, r.Text = c.Hash(), string(console.MustJSON(c.recordedSettings()))
 	return r, nil
 }
 
-// baseRules converts the settings that need no file: [[client]], [[host]] and https.
-func (c *Config) baseRules() (*acl.Rules, error) {
-	r := &acl.Rules{Observe: c.Observe, Profile: c.RulesProfile(), NoVia: !c.Upstream.Via}
+// baseRules converts the settings that need no file: [[client]], [[host]] and https. The entry
+// of https.pinned is the last host, so that those of [[host]] have precedence over it.
+func (c *Config) baseRules() *acl.Rules {
+	r := &acl.Rules{Observe: c.Observe, Profile: c.RulesProfile(), NoVia: !c.Upstream.Via, Clients: c.ACLClients()}
 	r.HTTPS, _ = acl.ParseHTTPS(c.HTTPS.Mode) // checked
-	var wrong []error
-	r.Clients = c.ACLClients()
 	for i := range c.Hosts {
-		h, err := c.Hosts[i].host()
-		wrong = append(wrong, err)
-		r.Hosts = append(r.Hosts, h)
+		r.Hosts = append(r.Hosts, c.Hosts[i].host())
 	}
-	return r, errors.Join(append(wrong, c.HTTPS.pinned(r))...)
+	if c.HTTPS.Pinned != "" {
+		https, _ := acl.ParseHTTPS(c.HTTPS.Pinned) // checked
+		r.Hosts = append(r.Hosts, acl.Host{Match: pinnedPatterns(), HTTPS: &https})
+	}
+	return r
 }
 
 // hostNotices returns the remarks on [[host]] that every start prints.

@@ -74,11 +74,8 @@ func RecordedRules(text string) (*acl.Rules, error) {
 	if err := c.decode("the settings in the record", []byte(in.Settings)); err != nil {
 		return nil, err
 	}
-	b, err := c.baseRules()
+	b, err := in.Granted.AddTo(c.baseRules())
 	if err != nil {
-		return nil, err
-	}
-	if b, err = in.Granted.AddTo(b); err != nil {
 		return nil, err
 	}
 	return b.ForRun(in.Run), nil

@@ -48,8 +48,7 @@ func remarkGeneral(c *Config) (all []Finding) {
 // remarkForeign returns a remark on each file that others can change, the file with the settings
 // included. Settings and files that were named are used all the same.
 func remarkForeign(c *Config) (all []Finding) {
-	files := append(c.ReloadedFiles(), File{Path: c.File}, File{Key: "fleet.ca_file", Path: c.Fleet.CAFile},
-		File{Key: "https.ca_cert", Path: c.HTTPS.CACert}, File{Key: "https.ca_key", Path: c.HTTPS.CAKey})
+	files := append(c.ReloadedFiles(), File{Path: c.File}, File{Key: "https.ca_cert", Path: c.HTTPS.CACert}, File{Key: "https.ca_key", Path: c.HTTPS.CAKey})
 	for _, f := range files {
 		if others := ownfile.Others(f.Path); others != "" {
 			all = append(all, c.Find(f.Key, "%s can be changed by %s; let it belong to the user who runs heed, or to root: chown, chmod go-w", f.Path, others))

@@ -36,14 +36,6 @@ func checkReference(value string) error {
 	return nil
 }
 
-// referenceBeside is beside for a reference to a file. It returns other values unchanged.
-func referenceBeside(file, value string) string {
-	if path, ok := strings.CutPrefix(value, filePrefix); ok && path != "" {
-		return filePrefix + beside(file, path)
-	}
-	return value
-}
-
 // maxSecret is the greatest size of a file with a secret, in bytes.
 const maxSecret = 64 << 10
 

@@ -30,7 +30,7 @@ var signForms = map[string]passport.Form{"dictionary": passport.Dictionary, "str
 
 // checkSign reports the problems of a sign to d. path is its full name. An empty table means
 // nothing.
-func (c *Config) checkSign(d *decoder, path string, sign **SignConfig) {
+func checkSign(d *decoder, path string, sign **SignConfig) {
 	s := *sign
 	if s == nil {
 		return
@@ -39,18 +39,10 @@ func (c *Config) checkSign(d *decoder, path string, sign **SignConfig) {
 		*sign = nil
 		return
 	}
-	key, agent := path+".key", path+".agent"
-	name, isFile := strings.CutPrefix(s.Key, filePrefix)
-	switch {
-	case d.isWrong(key):
-	case !isFile || name == "":
+	if key := path + ".key"; s.keyFile() == "" {
 		d.problem(key, `%s does not name a file with a key; write "file:news.key" (heed identity new makes one)`, key) // without the value, which may be a key
-	default:
-		s.Key = referenceBeside(c.File, s.Key)
 	}
-	if !d.isWrong(agent) {
-		d.note(agent, passport.CheckAgent(s.Agent))
-	}
+	d.note(path+".agent", passport.CheckAgent(s.Agent))
 }
 
 // errTestKey is the error of a key that anyone can sign with.
@@ -84,16 +76,6 @@ func (s *SignConfig) keyFile() string {
 		return ""
 	}
 	return strings.TrimPrefix(s.Key, filePrefix)
-}
-
-// checkKey returns an error when the key cannot be used.
-func (s *SignConfig) checkKey() error {
-	file := s.keyFile()
-	if file == "" {
-		return nil
-	}
-	_, err := ReadKey(file)
-	return err
 }
 
 // signer reads the key; nil for nil, and where the setting names no file.
@@ -184,10 +166,7 @@ func (c *Config) unsignedHosts() string {
 }
 
 // SiteSigning returns a function that returns what Site.Signing does for each origin.
-func (c *Config) SiteSigning() (func(rules.Origin) (passport.Form, bool), error) {
-	r, err := c.baseRules()
-	if err != nil {
-		return nil, err
-	}
-	return func(o rules.Origin) (passport.Form, bool) { return r.For(nil, o, time.Time{}).Site.Signing(o) }, nil
+func (c *Config) SiteSigning() func(rules.Origin) (passport.Form, bool) {
+	r := c.baseRules()
+	return func(o rules.Origin) (passport.Form, bool) { return r.For(nil, o, time.Time{}).Site.Signing(o) }
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/acl"
 	"heed/internal/fleet"
 	"heed/proxy/upstream"
 )
@@ -62,10 +61,6 @@ func (c *Config) checkHostUpstream(d *decoder, h *HostUpstream, reason string) {
 	}
 	d.pair("host.client_cert", h.ClientCert, "host.client_key", h.ClientKey)
 	d.oneOfOrNone("host.sign_form", h.SignForm, slices.Sorted(maps.Keys(signForms))...)
-	h.Upstream = referenceBeside(c.File, h.Upstream)
-	for _, path := range []*string{&h.CAFile, &h.ClientCert, &h.ClientKey} {
-		*path = beside(c.File, *path)
-	}
 }
 
 var errSiteCert = errors.New(`write "unverified", or "sha256:" and the 64 hexadecimal digits of the SHA-256 of the site's certificate or of its public key`)
@@ -120,36 +115,29 @@ func (c *Config) HostRoutes(environ []string) ([]HostRoute, error) {
 
 func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
 	w = HostRoute{Match: h.Match, TLS: h.UpstreamTLS, OldTLS: h.OldTLS, CAFile: h.CAFile}
-	w.Route.OldTLS = h.OldTLS
-	for _, text := range h.Match {
-		p, err := acl.ParseHostPattern(text)
-		if err != nil {
-			return w, fmt.Errorf("match: %w", err)
-		}
-		w.Route.Match = append(w.Route.Match, p)
-	}
+	w.Route.OldTLS, w.Route.Match = h.OldTLS, h.patterns()
 	if w.Upstream, err = ResolveUpstream(h.Upstream, environ); err != nil {
 		return w, fmt.Errorf("upstream: %w", err)
 	}
-	if w.Route.Proxy, err = hostProxy(w.Upstream); err != nil {
-		return w, fmt.Errorf("upstream: %w", err)
-	}
-	if w.Route.Site, err = siteCert(h.UpstreamTLS); err != nil {
-		return w, fmt.Errorf("upstream_tls: %w", err)
-	}
+	w.Route.Proxy = hostProxy(w.Upstream)
+	w.Route.Site = must(siteCert(h.UpstreamTLS))
 	if h.CAFile != "" {
 		if w.CA, err = ReadCerts(h.CAFile); err != nil {
 			return w, fmt.Errorf("ca_file: %w", err)
 		}
 	}
-	if h.ClientCert == "" {
-		return w, nil
+	if w.Route.Certificate, err = h.certificate(); w.Route.Certificate != nil {
+		w.Cert = w.Route.Certificate.Certificate[0]
 	}
-	if w.Route.Certificate, err = readKeyPair("client_cert", h.ClientCert, "client_key", h.ClientKey); err != nil {
-		return w, err
+	return w, err
+}
+
+// certificate reads what heed shows the hosts; nil when there is none.
+func (h *HostUpstream) certificate() (*tls.Certificate, error) {
+	if h.ClientCert == "" || h.ClientKey == "" {
+		return nil, nil
 	}
-	w.Cert = w.Route.Certificate.Certificate[0]
-	return w, nil
+	return readKeyPair("client_cert", h.ClientCert, "client_key", h.ClientKey)
 }
 
 // ResolveUpstream returns value or, if it is a reference, the proxy URL that it refers to.
@@ -165,18 +153,14 @@ func ResolveUpstream(value string, environ []string) (string, error) {
 	return secret, nil
 }
 
-func hostProxy(text string) (*upstream.HostProxy, error) {
+func hostProxy(text string) *upstream.HostProxy {
 	switch text {
 	case "":
-		return nil, nil
+		return nil
 	case Direct:
-		return &upstream.HostProxy{}, nil
+		return &upstream.HostProxy{}
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a proxy's URL", RedactURL(text))
-	}
-	return &upstream.HostProxy{URL: u}, nil
+	return &upstream.HostProxy{URL: must(url.Parse(text))}
 }
 
 // readKeyPair reads a certificate and its key, which settings with these names name. A key

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 	"sync"
@@ -29,6 +30,21 @@ type App struct {
 	Environ  []string  // as os.Environ
 	Defaults []byte    // proxy.toml as built in
 	Now      func() time.Time
+}
+
+// Input returns the content of a file, or of standard input for "-": at most most octets, and one
+// more when it is longer.
+func (a *App) Input(name string, most int64) ([]byte, error) {
+	in := a.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return io.ReadAll(io.LimitReader(in, most+1))
 }
 
 // Exit is an error that sets only the exit status: the message has been printed.
@@ -177,5 +193,39 @@ func (a *App) Remark(texts ...string) {
 func (a *App) Progress(text string) {
 	if IsTerminal(a.Stderr) {
 		fmt.Fprintln(a.Stderr, "heed:", text)
+	}
+}
+
+// FetchWidth is the number of URLs that are judged at the same time when each may
+// need a fetch.
+const FetchWidth = 64
+
+// InOrder does the work of each input, up to width at the same time, and
+// hands the results to emit in the order of the inputs. It stops at the first
+// error of emit. waiting reports that further results will follow.
+func InOrder[In, Out any](width int, inputs iter.Seq[In], work func(In) Out, emit func(out Out, waiting bool) error) error {
+	queue := make(chan chan Out, width) // one place for each result under way
+	done := make(chan struct{})
+	defer close(done)
+	go feed(queue, done, inputs, work)
+	for result := range queue {
+		if err := emit(<-result, len(queue) > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// feed starts the work of each input when there is room in the queue.
+func feed[In, Out any](queue chan<- chan Out, done <-chan struct{}, inputs iter.Seq[In], work func(In) Out) {
+	defer close(queue)
+	for in := range inputs {
+		result := make(chan Out, 1)
+		select {
+		case queue <- result:
+			go func() { result <- work(in) }()
+		case <-done:
+			return
+		}
 	}
 }

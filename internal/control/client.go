@@ -25,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"heed/internal/console"
 	"heed/internal/state"
 	"heed/rules"
 )
@@ -43,29 +44,25 @@ type socketsKey struct{}
 
 // NewClient returns a client for the heed of the state directory. It
 // dials with each request, which fails with ErrNotRunning when none is there.
-func NewClient(state string) *Client {
+func NewClient(dir string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		path, err := findControl(state)
-		if err != nil {
-			return nil, err
+		h, err := state.ReadHolder(dir) // since SocketPath depends on the environment
+		if err != nil || h.Socket == "" {
+			return nil, ErrNotRunning
 		}
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", h.Socket)
 		if files, _ := ctx.Value(socketsKey{}).([]*os.File); err == nil && len(files) > 0 {
 			return passFiles(conn, files)
 		}
 		return conn, err
 	}
-	return &Client{state, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &Client{dir, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // do sends a request. A response other than 2xx is an error, a *Refusal when its body
 // is one. The caller closes the body.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://heed"+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, "http://heed"+path, bytes.NewReader(console.MustJSON(body)))
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +183,13 @@ func (c *Client) Reload(ctx context.Context) (*ReloadReply, error) {
 	return call[*ReloadReply](ctx, c, http.MethodPost, "/reload", nil)
 }
 
+// Check makes the running heed judge URLs of one site, in their order. Only the first
+// Judgement has what is the same for all of them: URL, Agent, Robots, By, Age, State, Profile,
+// Delay and Sitemaps.
+func (c *Client) Check(ctx context.Context, q *CheckRequest) ([]*Judgement, error) {
+	return call[[]*Judgement](ctx, c, http.MethodPost, "/judge", q)
+}
+
 // maxSocketPath is the longest path a Unix socket may have: 104 bytes with the
 // final zero on BSD and macOS, 108 on Linux.
 const maxSocketPath = 103
@@ -207,16 +211,6 @@ func SocketPath(state string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("the path %s is too long for a socket\nSet HEED_STATE to a shorter one", path)
-}
-
-// findControl returns the control socket of the heed that runs in the state directory.
-// It reads the path from the lock file, since SocketPath depends on the environment.
-func findControl(stateDir string) (string, error) {
-	h, err := state.ReadHolder(stateDir)
-	if err != nil || h.Socket == "" {
-		return "", ErrNotRunning
-	}
-	return h.Socket, nil
 }
 
 // ownDir creates dir with mode 0700, or checks that it is a directory of this user that

@@ -56,38 +56,32 @@ func (g Granted) Clone() Granted {
 // IsZero reports whether nothing is granted.
 func (g Granted) IsZero() bool { return len(g.Breaks)+len(g.Exceptions) == 0 }
 
-// Ends returns the times at which mode overrides and exceptions of g end.
-func (g Granted) Ends() (ends []time.Time) {
-	for _, b := range g.Breaks {
-		ends = append(ends, b.Until)
-	}
-	for _, e := range g.Exceptions {
-		if !e.Expires.IsZero() {
-			ends = append(ends, e.Expires)
+// Without returns g without the mode overrides and exceptions that have ended at now, the text of
+// those, and when the next one ends; the zero Time: none does.
+func (g Granted) Without(now time.Time) (left Granted, ended []string, next time.Time) {
+	lasts := func(end time.Time, text func() string) bool {
+		switch {
+		case end.IsZero():
+		case !now.Before(end):
+			ended = append(ended, text())
+			return false
+		case next.IsZero() || end.Before(next):
+			next = end
 		}
+		return true
 	}
-	return ends
-}
-
-// Without returns g without the mode overrides and exceptions that have ended at now, and the
-// text of those.
-func (g Granted) Without(now time.Time) (left Granted, ended []string) {
 	left.Last, left.Breaks, left.Exceptions = g.Last, []Break{}, []Exception{}
 	for _, b := range g.Breaks {
-		if now.Before(b.Until) {
+		if lasts(b.Until, b.Text) {
 			left.Breaks = append(left.Breaks, b)
-		} else {
-			ended = append(ended, b.Text())
 		}
 	}
 	for _, e := range g.Exceptions {
-		if e.Expires.IsZero() || now.Before(e.Expires) {
+		if lasts(e.Expires, e.Text) {
 			left.Exceptions = append(left.Exceptions, e)
-		} else {
-			ended = append(ended, e.Text())
 		}
 	}
-	return left, ended
+	return left, ended, next
 }
 
 // AddTo returns r with the mode overrides and exceptions of g.

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"heed/internal/sealed"
 )
 
 // maxPassed is the greatest number of files that a request passes.
@@ -78,23 +80,13 @@ func (c *ReceivingConn) Read(b []byte) (int, error) {
 
 // receive keeps the files in control messages.
 func (c *ReceivingConn) receive(oob []byte) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			if f := os.NewFile(uintptr(fd), "passed"); len(c.files) < maxPassed {
-				c.files = append(c.files, f)
-			} else {
-				f.Close()
-			}
+	for _, f := range sealed.Rights(oob) {
+		if len(c.files) < maxPassed {
+			c.files = append(c.files, f)
+		} else {
+			f.Close()
 		}
 	}
 }

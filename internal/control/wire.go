@@ -223,6 +223,21 @@ func (a *RunAudit) Check() error {
 // maxNote is the greatest length of --note, in octets.
 const maxNote = 4096
 
+// CheckRequest is the body of POST /judge: URLs of one site, of any octets, which a text in
+// JSON cannot have.
+type CheckRequest struct {
+	Agent    string   `json:"agent"`
+	URLs     [][]byte `json:"urls"`
+	Profile  string   `json:"profile,omitempty"`  // to judge by; empty: that of the settings
+	Explain  bool     `json:"explain,omitempty"`  // include an explanation
+	Delay    bool     `json:"delay,omitempty"`    // include the delay between two requests
+	Client   string   `json:"client,omitempty"`   // name of a [[client]]; empty: judge by Agent only
+	Sitemaps bool     `json:"sitemaps,omitempty"` // include the sitemaps that robots.txt names
+}
+
+// MaxSiteURLs bounds the URLs of one CheckRequest together, in octets.
+const MaxSiteURLs = 128 << 10
+
 // Judgement is the result of `heed check` for one URL: the decision that the proxy would
 // make, and its basis.
 type Judgement struct {

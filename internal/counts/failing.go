@@ -11,8 +11,8 @@ import (
 
 // recent holds what was last seen of names, the newest of each. The zero value is empty.
 type recent[K comparable, V any] struct {
-	seen    map[K]sight[V]
-	expired time.Time // when it was last full and old ones were looked for
+	seen    map[K]*sight[V] // pointers: an assignment to a known key would keep the text of the new one
+	expired time.Time       // when it was last full and old ones were looked for
 }
 
 type sight[V any] struct {
@@ -25,8 +25,8 @@ type sight[V any] struct {
 // than age is removed: that is looked for once a second, since it takes as long as many
 // requests.
 func (r *recent[K, V]) put(key K, clone func(K) K, at time.Time, what V, age time.Duration, most int) {
-	if _, known := r.seen[key]; known {
-		r.seen[key] = sight[V]{at, what}
+	if s := r.seen[key]; s != nil {
+		*s = sight[V]{at, what}
 		return
 	}
 	if len(r.seen) >= most && at.Sub(r.expired) > time.Second {
@@ -34,10 +34,10 @@ func (r *recent[K, V]) put(key K, clone func(K) K, at time.Time, what V, age tim
 		r.expire(at, age)
 	}
 	if r.seen == nil {
-		r.seen = map[K]sight[V]{}
+		r.seen = map[K]*sight[V]{}
 	}
 	if len(r.seen) < most {
-		r.seen[clone(key)] = sight[V]{at, what}
+		r.seen[clone(key)] = &sight[V]{at, what}
 	}
 }
 

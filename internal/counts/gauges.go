@@ -1,6 +1,10 @@
 package counts
 
-import "time"
+import (
+	"time"
+
+	"heed/rules"
+)
 
 // Gauges are what is read from the running heed at each scrape.
 type Gauges struct {
@@ -8,7 +12,7 @@ type Gauges struct {
 	TurnsWaiting int
 	SitesPaused  int
 
-	Policies      map[string]int // origins in memory by the state of their policy
+	Policies      map[rules.State]int // origins in memory by the state of their policy
 	PoliciesBytes int64
 
 	Connecting, Open int64     // connections to sites and upstream proxies
@@ -30,8 +34,8 @@ func (g *Gauges) write(x *exposition, c *MetricsConfig, clients [2]int64) {
 	x.one("heed_sites_paused", gaugeKind, "Sites at which no request may start now, since they asked for a pause or failed.", float64(g.SitesPaused))
 	const policies, connections = "heed_policies", "heed_upstream_connections"
 	x.family(policies, gaugeKind, "Origins in memory, by the state of their robots.txt.")
-	for _, state := range c.PolicyStates {
-		x.sample(policies, float64(g.Policies[state]), "state", state)
+	for state, name := range []string{rules.Unreachable: "unreachable", rules.Unavailable: "unavailable", rules.Available: "available"} {
+		x.sample(policies, float64(g.Policies[rules.State(state)]), "state", name)
 	}
 	x.one("heed_policies_bytes", gaugeKind, "Memory that the stored robots.txt files hold.", float64(g.PoliciesBytes))
 	x.family(connections, gaugeKind, "Connections to sites and upstream proxies, by state.")

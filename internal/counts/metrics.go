@@ -24,7 +24,6 @@ type MetricsConfig struct {
 	SiteAnswers   []string // kinds of refusals by sites, as in audit.Outcome.SiteAnswer
 	Limits        []string // names of limits, keys of Gauges.LimitHits
 	FleetOps      []string // of FleetFailed
-	PolicyStates  []string // keys of Gauges.Policies
 
 	Gauges func() Gauges // what is read at each scrape; must not be nil
 }

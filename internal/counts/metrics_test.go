@@ -23,9 +23,9 @@ import (
 func newMetrics() *Metrics {
 	return NewMetrics(MetricsConfig{
 		Version: "v1", FetchOutcomes: []string{"available", "unreachable"}, SiteAnswers: []string{"forbidden"}, Limits: []string{"tunnels"},
-		FleetOps: []string{"turns"}, PolicyStates: []string{"available"},
+		FleetOps: []string{"turns"},
 		Gauges: func() Gauges {
-			return Gauges{InFlight: 3, Policies: map[string]int{"available": 7}, LimitHits: map[string]uint64{"tunnels": 2}, CANotAfter: time.Unix(1e9, 0), SiteHandshakes: [2]uint64{1, 5}}
+			return Gauges{InFlight: 3, Policies: map[rules.State]int{rules.Available: 7}, LimitHits: map[string]uint64{"tunnels": 2}, CANotAfter: time.Unix(1e9, 0), SiteHandshakes: [2]uint64{1, 5}}
 		},
 	})
 }

@@ -1,18 +1,29 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
+	"heed/cache"
 	"heed/internal/admin"
 	"heed/internal/admin/dashboard"
 	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/counts"
+	"heed/internal/fleet"
+	"heed/internal/signal"
+	"heed/internal/state"
+	"heed/proxy/limit"
+	"heed/proxy/upstream"
+	"heed/rules"
 )
 
 // adminListener is the listener for operators.
@@ -25,15 +36,12 @@ type adminListener struct {
 // adminSettings returns the settings of the admin listener. It reads the token and the
 // users.
 func (d *daemon) adminSettings(cfg *config.Config) (*admin.Settings, error) {
-	access, err := cfg.AdminAccess(d.environ, d.now)
-	if err != nil {
-		return nil, err
+	token, users, err := cfg.AdminAccess(d.environ, d.now)
+	s := &admin.Settings{Hosts: cfg.Admin.Hosts, Token: token, Actions: cfg.Admin.Actions, Pprof: cfg.Admin.Pprof}
+	if users != nil { // else the interface would not be nil
+		s.Users = users
 	}
-	s := &admin.Settings{Hosts: cfg.Admin.Hosts, Token: access.Token, Actions: cfg.Admin.Actions, Pprof: cfg.Admin.Pprof}
-	if access.Users != nil { // else the interface would not be nil
-		s.Users = access.Users
-	}
-	return s, nil
+	return s, err
 }
 
 // openAdmin opens the admin listener; nil without one in the settings, and in the
@@ -50,7 +58,11 @@ func (d *daemon) openAdmin(cfg *config.Config, defaults []byte) (*adminListener,
 	d.Self.Add(l.Addr())
 	pages := d.dashboard(cfg, defaults)
 	return &adminListener{l, admin.New(admin.Config{
-		Live: func() *admin.Settings { return d.current.Load().admin }, Health: d.health,
+		Live: func() *admin.Settings { return d.current.Load().admin },
+		Health: func() (notReady, unwell []string) {
+			s := d.status()
+			return s.NotReady(), s.Unwell()
+		},
 		Metrics: d.metrics.Handler(), Dashboard: pages, ProxyName: d.shared.Name, Log: d.log,
 	}), pages}, nil
 }
@@ -119,8 +131,75 @@ func (l *adminListener) close() {
 	l.server.Shutdown(ctx)
 }
 
-// health returns what the end points of health report.
-func (d *daemon) health() admin.Health {
-	s := d.status()
-	return admin.Health{NotReady: s.NotReady(), Unwell: s.Unwell()}
+// dashboard returns the pages of the admin listener. defaults is proxy.toml as built in.
+func (d *daemon) dashboard(cfg *config.Config, defaults []byte) *dashboard.Dashboard {
+	o := dashboard.Options{MayAct: admin.MayAct, Admitted: admin.StillAdmitted, Now: d.now, Log: d.log, BuiltIn: defaults}
+	o.Heed = dashboard.Heed{
+		Status: d.status, Check: d.check, Cache: d.withCache, Queues: d.waits, EndPause: d.endPause,
+		Recent: func() (counts.Counts, []counts.Period) {
+			now := d.now()
+			return d.counts.Minute(now), d.counts.Day(now)
+		},
+		Config:       func() *config.Config { return d.current.Load().cfg },
+		EndException: func(id string) error { return d.grants.end(id, "It may have ended already") },
+		EndObserving: func() error {
+			_, err := d.grants.enforce()
+			return err
+		},
+	}
+	if d.record != nil {
+		o.Record = cmp.Or(cfg.Audit.File, filepath.Join(d.state, state.AuditFile))
+	}
+	o.Defaults, _ = config.BuiltIn(defaults) // heed has read it; nil without it, when nothing is marked
+	return dashboard.New(o)
+}
+
+// endPause ends the pause of a site.
+func (d *daemon) endPause(origin string) error {
+	site, _, err := rules.ParseURL(origin)
+	if err != nil {
+		return err
+	}
+	d.Turns.Release(site.Host)
+	d.log.Warn("the pause of a site was ended by hand", "site", origin)
+	return nil
+}
+
+// openMetrics begins to count for /metrics. It is called before the other resources are
+// opened, which report to it.
+func (d *daemon) openMetrics() {
+	c := counts.MetricsConfig{
+		Version: console.Version(), Commit: console.Revision(), FetchOutcomes: cache.FetchOutcomes(),
+		FleetOps: fleet.Ops(), Gauges: d.gauges,
+	}
+	for _, a := range signal.SiteAnswers() {
+		c.SiteAnswers = append(c.SiteAnswers, string(a))
+	}
+	for _, k := range limit.Kinds() {
+		c.Limits = append(c.Limits, k.String())
+	}
+	d.metrics = counts.NewMetrics(c)
+	d.Connections, d.Fetched = &upstream.Counts{}, d.metrics.FetchDone
+	d.store.Failed, d.store.Answered = d.metrics.FleetFailed, d.metrics.FleetAnswered
+}
+
+// gauges returns what metrics reads at each scrape.
+func (d *daemon) gauges() counts.Gauges {
+	load, turns, policies, conns := d.shared.Load.Status(), d.Turns.Counts(), d.Memory.Counts(), d.Connections.Read()
+	g := counts.Gauges{
+		InFlight: load.Requests, TurnsWaiting: turns.Waiting, SitesPaused: turns.Paused,
+		Policies: policies.States, PoliciesBytes: policies.Bytes,
+		Connecting: conns.Connecting, Open: conns.Open, SiteHandshakes: [2]uint64{conns.Failed, conns.OK},
+		CANotAfter: d.authority.NotAfter(), LimitHits: load.Reached, LogUp: d.decisionLog.Err() == nil, FleetUp: d.Fleet == nil || !d.Fleet.Health().Away,
+	}
+	switch {
+	case d.unrecorded != nil: // since the start: the record could not be opened
+		g.Unrecorded = d.metrics.Requests()
+	case d.record != nil:
+		g.Unrecorded = d.record.Lost()
+	}
+	if d.recordSpace != nil {
+		g.AuditBytes = d.recordSpace.Now(d.now()).Bytes
+	}
+	return g
 }

@@ -23,11 +23,10 @@ import (
 // withCache calls do with the caches of all open routes.
 func (d *daemon) withCache(do func(control.CacheAPI) error) error {
 	pool := d.current.Load().pool
-	own, err := pool.Take(control.RouteSpec{})
+	own, err := pool.Route(control.RouteSpec{})
 	if err != nil {
 		return err
 	}
-	defer own.Give()
 	k := &LocalCache{Routes: []*route.Route{own}}
 	if d.File != nil {
 		k.Flush = d.File.Flush
@@ -62,11 +61,10 @@ func (d *daemon) check(ctx context.Context, q *control.CheckRequest) ([]*control
 	if q.Client != "" && settled.ClientNamed(q.Client) == nil {
 		return nil, fmt.Errorf("the running heed has no [[client]] called %s\nSee `heed config show`", console.Quoted(q.Client))
 	}
-	r, err := d.current.Load().pool.Take(control.RouteSpec{Profile: q.Profile})
+	r, err := d.current.Load().pool.Route(control.RouteSpec{Profile: q.Profile})
 	if err != nil {
 		return nil, err
 	}
-	defer r.Give()
 	if profile, named := rules.ParseProfile(q.Profile); named && q.Profile != "" {
 		settled = settled.With(nil, nil) // a copy
 		settled.Profile = profile

@@ -46,7 +46,8 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	s.Handler = d.withoutSealed(d.routes())
 	s.ReadHeaderTimeout = 10 * time.Second
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, callerKey{}, &caller{conn: c, pid: peerProcess(c)})
+		pid, _ := peer(c)
+		return context.WithValue(ctx, callerKey{}, &caller{conn: c, pid: pid})
 	}
 	return s, nil
 }
@@ -126,8 +127,8 @@ func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", jsonHandler(func(*http.Request) (any, error) { return d.status(), nil }))
 	mux.HandleFunc("POST /runs", d.postRun)
-	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
-	mux.HandleFunc("POST /retire", d.postRetire)
+	mux.HandleFunc("DELETE /runs/{id}", jsonHandler(func(r *http.Request) (any, error) { return nil, d.endRun(r.PathValue("id")) }))
+	mux.HandleFunc("POST /retire", jsonHandler(d.postRetire))
 	mux.HandleFunc("POST /reload", jsonHandler(func(*http.Request) (any, error) { return d.reload() }))
 	mux.HandleFunc("POST /judge", bodyHandler(d.check))
 	mux.HandleFunc("GET /cache", d.listCache)
@@ -226,34 +227,24 @@ type sameUser struct{ net.Listener }
 func (l sameUser) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
-		if err != nil || peerAllowed(c) {
-			if err == nil {
-				c = control.NewReceivingConn(c)
-			}
-			return c, err
+		if err != nil {
+			return nil, err
+		}
+		if _, allowed := peer(c); allowed {
+			return control.NewReceivingConn(c), nil
 		}
 		c.Close()
 	}
 }
 
-func (d *daemon) deleteRun(w http.ResponseWriter, r *http.Request) {
-	if !d.endRun(r.PathValue("id")) {
-		writeJSON(w, http.StatusNotFound, &control.Refusal{Message: "there is no such run"})
-		return
+func (d *daemon) postRetire(*http.Request) (any, error) {
+	switch {
+	case !d.background:
+		return nil, errors.New("this heed runs in the foreground: stop it where it was started")
+	case !d.retire():
+		return nil, errors.New("runs are using this heed")
 	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func (d *daemon) postRetire(w http.ResponseWriter, _ *http.Request) {
-	if !d.background {
-		writeJSON(w, http.StatusConflict, &control.Refusal{Message: "this heed runs in the foreground: stop it where it was started"})
-		return
-	}
-	if !d.retire() {
-		writeJSON(w, http.StatusConflict, &control.Refusal{Message: "runs are using this heed"})
-		return
-	}
-	w.WriteHeader(http.StatusAccepted)
+	return nil, nil
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {

@@ -5,6 +5,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -42,8 +43,9 @@ type daemon struct {
 	now          func() time.Time
 	since        time.Time
 
-	state    string        // the state directory
-	stopping chan struct{} // closed when heed begins to stop
+	state    string             // the state directory
+	stopping context.Context    // ends when heed begins to stop: no run is admitted any more
+	stop     context.CancelFunc // ends it
 
 	changing sync.Mutex                     // held to change the settings, or which runs there are
 	added    func(*acl.Rules) *acl.Rules    // adds mode overrides and exceptions; nil: none
@@ -58,39 +60,24 @@ type daemon struct {
 	admin     *adminListener         // nil: there is none; set before heed serves
 	listeners []*sharedListener      // shared; none in the background
 	runs      map[string]*runSession // changed with changing held as well
-	joining   int                    // admitted, not yet in runs
 	leaving   bool                   // it is to stop, and serves on for a while
-	ending    bool                   // no run is admitted any more
 	idle      *time.Timer            // running while a background heed has no runs; else nil
 	idleFor   time.Duration
 }
 
-// stop begins to stop heed. It may be called more than once.
-func (d *daemon) stop() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stopLocked()
-}
-
-func (d *daemon) stopLocked() {
-	if !d.ending {
-		d.ending = true
-		close(d.stopping)
-	}
-}
-
-// retire stops a heed without runs and reports whether it did.
+// retire stops a heed without runs and reports whether it did. A run that joins at the moment is
+// awaited.
 func (d *daemon) retire() bool {
+	d.changing.Lock()
+	defer d.changing.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.busyLocked() {
+	if len(d.runs) > 0 {
 		return false
 	}
-	d.stopLocked()
+	d.stop()
 	return true
 }
-
-func (d *daemon) busyLocked() bool { return len(d.runs)+d.joining > 0 }
 
 // awaitIdle starts the idle timer: a background heed stops after idleFor without runs.
 func (d *daemon) awaitIdle() {
@@ -104,26 +91,24 @@ func (d *daemon) idleLocked() {
 		d.idle.Stop()
 		d.idle = nil
 	}
-	if d.background && !d.busyLocked() {
+	if d.background && len(d.runs) == 0 {
 		d.idle = time.AfterFunc(d.idleFor, func() { d.retire() })
 	}
 }
 
-// admit returns an error unless the run may join, and counts it as joining.
+// admit returns an error unless the run may join. The caller holds changing until it has entered.
 func (d *daemon) admit(j *control.JoinRequest) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ending {
+	if d.stopping.Err() != nil {
 		return &control.Refusal{Message: "heed is ending", Again: true}
 	}
 	if text := d.mismatch(j); text != "" {
-		return &control.Refusal{Message: text, Retire: d.background && !d.busyLocked()}
+		return &control.Refusal{Message: text, Retire: d.background && len(d.runs) == 0}
 	}
-	if len(d.runs)+d.joining >= maxRuns {
+	if len(d.runs) >= maxRuns {
 		return &control.Refusal{Message: "too many simultaneous runs share this state directory\nWait for one to end, or set HEED_STATE to another directory"}
 	}
-	d.joining++
-	d.idleLocked()
 	return nil
 }
 
@@ -145,46 +130,36 @@ func (d *daemon) mismatch(j *control.JoinRequest) string {
 func (d *daemon) enter(s *runSession) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.joining--
 	d.runs[s.id] = s
-}
-
-// leave removes a run; nil means one that was admitted but not entered.
-func (d *daemon) leave(s *runSession) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s == nil {
-		d.joining--
-	} else {
-		delete(d.runs, s.id)
-	}
 	d.idleLocked()
 }
 
-// endRun ends a run and reports whether it existed.
-func (d *daemon) endRun(id string) bool {
+// leave removes a run. The caller holds changing.
+func (d *daemon) leave(s *runSession) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.runs, s.id)
+	d.idleLocked()
+}
+
+// endRun ends a run. It is an error when there is none with the id.
+func (d *daemon) endRun(id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]
 	if s == nil {
-		return false
+		return errors.New("there is no such run")
 	}
-	select {
-	case <-s.done:
-	default:
-		close(s.done)
-	}
-	return true
+	s.end()
+	return nil
 }
 
 // runDrain returns how long a run's open exchanges may take to end.
 func (d *daemon) runDrain() time.Duration {
-	select {
-	case <-d.stopping:
+	if d.stopping.Err() != nil {
 		return d.current.Load().cfg.Drain
-	default:
-		return control.RunDrain
 	}
+	return control.RunDrain
 }
 
 func (d *daemon) info() control.Info {
@@ -235,7 +210,7 @@ func (d *daemon) status() *control.Status {
 	s.Listeners, s.Runs, s.Redirected = d.addresses(), d.runAddresses(), d.redirectedAddresses()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Ending = d.leaving || d.ending
+	s.Ending = d.leaving || d.stopping.Err() != nil
 	return s
 }
 

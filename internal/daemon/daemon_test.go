@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,12 +48,17 @@ func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
 }
 
 func TestHeed_RunsAreBounded(t *testing.T) {
-	d, state := startDaemon(t, func(d *daemon) { d.joining = maxRuns })
+	d, state := startDaemon(t, nil)
+	d.mu.Lock()
+	for i := range maxRuns {
+		d.runs[strconv.Itoa(i)] = &runSession{}
+	}
+	d.mu.Unlock()
 	if _, err := joinAs(t, d, state, nil); err == nil || !strings.Contains(err.Error(), "too many simultaneous runs") {
 		t.Errorf("one more than the bound: %v", err)
 	}
 	d.mu.Lock()
-	d.joining = 0
+	clear(d.runs)
 	d.mu.Unlock()
 	if _, err := joinAs(t, d, state, nil); err != nil {
 		t.Errorf("with room again: %v", err)
@@ -80,19 +87,20 @@ func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 		t.Error("it does not retire although no run uses it")
 	}
 	byHand, state := startDaemon(t, func(d *daemon) { d.background = false })
-	if control.NewClient(state).Retire(t.Context()) || byHand.ending {
+	if control.NewClient(state).Retire(t.Context()) || byHand.stopping.Err() != nil {
 		t.Error("a heed started by hand retires")
 	}
 }
 
 func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &daemon{background: true, idleFor: 30 * time.Second, stopping: make(chan struct{}), runs: map[string]*runSession{}}
+		d := &daemon{background: true, idleFor: 30 * time.Second, runs: map[string]*runSession{}}
+		d.stopping, d.stop = context.WithCancel(t.Context())
 		d.current.Store(&runtimeConfig{cfg: &config.Config{}, joinHash: (&config.Config{}).JoinHash()})
 		ended := func() bool {
 			synctest.Wait()
 			select {
-			case <-d.stopping:
+			case <-d.stopping.Done():
 				return true
 			default:
 				return false

@@ -62,7 +62,7 @@ func openGrants(g *grants) (*grants, error) {
 func (g *grants) list() control.Granted {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept, _ := g.current.Without(g.now())
+	kept, _, _ := g.current.Without(g.now())
 	return kept
 }
 
@@ -142,7 +142,7 @@ func (g *grants) end(id, advice string) error {
 // putLocked saves next without the grants that have ended, applies it, and sets the timer
 // for the next end. Grants that cannot be saved are not applied.
 func (g *grants) putLocked(next control.Granted) error {
-	next, ended := next.Without(g.now())
+	next, ended, end := next.Without(g.now())
 	if len(next.Breaks)+len(next.Exceptions) > maxGrants {
 		return fmt.Errorf("%d are granted already\nEnd some, or write lasting exceptions into proxy.toml", maxGrants)
 	}
@@ -164,23 +164,17 @@ func (g *grants) putLocked(next control.Granted) error {
 	for _, text := range ended {
 		g.log.Warn("a grant has expired: the settings apply again", "grant", text)
 	}
-	g.scheduleLocked()
-	return nil
-}
-
-// scheduleLocked sets the timer for the end of the next grant. The timer only logs the end
-// and updates the file: rules check the time themselves.
-func (g *grants) scheduleLocked() {
 	if g.timer != nil {
 		g.timer.Stop()
 		g.timer = nil
 	}
-	if ends := g.current.Ends(); len(ends) > 0 {
-		first := slices.MinFunc(ends, time.Time.Compare)
-		g.timer = time.AfterFunc(first.Sub(g.now()), g.expire)
+	if !end.IsZero() {
+		g.timer = time.AfterFunc(end.Sub(g.now()), g.expire)
 	}
+	return nil
 }
 
+// expire logs which grants have ended, and updates the file: rules check the time themselves.
 func (g *grants) expire() {
 	if err := g.change(func(*control.Granted) {}); err != nil {
 		g.log.Error("a grant that has ended could not be taken out of its file", "error", err)

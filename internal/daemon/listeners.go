@@ -56,8 +56,12 @@ func (d *daemon) openNew(cfg *config.Config) (opened []*sharedListener, err erro
 }
 
 func (d *daemon) open(spec listenerSpec) (*sharedListener, error) {
-	addr := spec.addr
-	l, err := spec.listen()
+	addr, l, err := spec.addr, net.Listener(nil), error(nil)
+	if spec.mode == "" {
+		l, err = net.Listen("tcp", addr)
+	} else {
+		l, err = redirect.Listen(addr, spec.mode == config.ListenerTProxy)
+	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && d.holdsPort(addr):
 		return nil, fmt.Errorf("heed cannot change over to %s, since it listens on that port already\nChoose another port, or restart heed", addr)
@@ -72,14 +76,6 @@ func (d *daemon) open(spec listenerSpec) (*sharedListener, error) {
 		return nil, err
 	}
 	return &sharedListener{spec, l, p}, nil
-}
-
-// listen opens the listener.
-func (s listenerSpec) listen() (net.Listener, error) {
-	if s.mode == "" {
-		return net.Listen("tcp", s.addr)
-	}
-	return redirect.Listen(s.addr, s.mode == config.ListenerTProxy)
 }
 
 // serveOn accepts clients on l until its proxy is shut down.

@@ -7,13 +7,18 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"heed/internal/console"
 	"heed/internal/fleet"
+	"heed/internal/memo"
 	"heed/internal/ownfile"
 	"heed/internal/pace"
 	"heed/internal/retryafter"
@@ -59,8 +64,6 @@ const (
 	turnsName = "turns.json"
 	// turnsPause is how long changes are collected before they are written.
 	turnsPause = time.Second
-	// membershipPoll is how often the fleet membership is checked for changes.
-	membershipPoll = 2 * time.Second
 	// turnsShare is the least ratio of the pause after a write to the duration of the
 	// write, which grows with the number of sites.
 	turnsShare = 50
@@ -77,8 +80,8 @@ type turnsFile struct {
 	path    string
 	log     *slog.Logger
 	turns   *pace.Scheduler
-	fleet   *fleet.Store  // nil: no fleet
-	changed chan struct{} // buffered, 1
+	fleet   *fleet.Store // nil: no fleet
+	changed atomic.Bool  // since it was written
 	end     chan struct{}
 	ended   sync.WaitGroup
 	// Used only by the goroutine that writes:
@@ -107,8 +110,8 @@ type keptTurn struct {
 // openTurnsFile returns a scheduler that continues from the file of an earlier heed, and
 // saves it until close. A file that cannot be read is logged and treated as incomplete.
 func openTurnsFile(path string, store *fleet.Store, log *slog.Logger) *turnsFile {
-	f := &turnsFile{path: path, fleet: store, log: log, changed: make(chan struct{}, 1), end: make(chan struct{})}
-	c := pace.Config{Changed: f.change}
+	f := &turnsFile{path: path, fleet: store, log: log, end: make(chan struct{})}
+	c := pace.Config{Changed: func() { f.changed.Store(true) }}
 	if store != nil {
 		c.Shared = store.Lanes()
 	}
@@ -171,37 +174,18 @@ func (k *keptTurns) checkpoints() (all []pace.Checkpoint) {
 	return all
 }
 
-// change makes keep write the file soon.
-func (f *turnsFile) change() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
-}
-
 // keep writes the file after changes, until close.
 func (f *turnsFile) keep() {
-	pause := turnsPause
-	look := time.NewTicker(membershipPoll)
-	defer look.Stop()
-	for {
-		select {
-		case <-f.end:
-			return
-		case <-look.C:
-			if !f.membershipChanged() {
-				continue
-			}
-		case <-f.changed:
-		}
+	for pause := turnsPause; ; {
 		select {
 		case <-f.end:
 			return
 		case <-time.After(pause):
 		}
-		begun := time.Now()
-		f.save(false)
-		pause = max(turnsPause, turnsShare*time.Since(begun))
+		if begun := time.Now(); f.changed.Swap(false) || f.membershipChanged() {
+			f.save(false)
+			pause = max(turnsPause, turnsShare*time.Since(begun))
+		}
 	}
 }
 
@@ -245,9 +229,58 @@ func (f *turnsFile) write(complete bool) error {
 			Delay: (c.Delay + time.Millisecond - 1).Milliseconds(), Next: c.Next, Hold: c.Hold,
 		})
 	}
-	text, err := json.Marshal(kept)
-	if err != nil {
-		return err
+	return ownfile.Write(f.path, append(console.MustJSON(kept), '\n'), 0o600)
+}
+
+// addresses finds the address by which the names of one server keep their delay together
+// (pacing.min_delay_per = "address"). It is safe for concurrent use.
+type addresses struct {
+	resolve map[string]string // upstream.resolve
+	known   memo.Kept[string, netip.Addr]
+}
+
+// Bounds of what is looked up.
+const (
+	maxPlaced  = 4096
+	placedFor  = time.Minute
+	lookupTime = 5 * time.Second
+)
+
+// of returns the address of an origin: the least of those that its name has, IPv4 before
+// IPv6, so that two names with the same addresses have the same one however they are ordered.
+// It is invalid when the name has none now: the request is paced by its site.
+func (a *addresses) of(ctx context.Context, o rules.Origin) netip.Addr {
+	host := o.Host
+	if to, ok := a.resolve[o.HostPort()]; ok {
+		if placed, _, err := net.SplitHostPort(to); err == nil {
+			host = placed
+		}
 	}
-	return ownfile.Write(f.path, append(text, '\n'), 0o600)
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.Unmap()
+	}
+	now := time.Now()
+	if found, ok := a.known.Get(host, now); ok {
+		return found
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil && ctx.Err() != nil {
+		return netip.Addr{} // the client has left, or the resolver is slow: nothing is known
+	}
+	least := leastAddress(all)
+	a.known.Put(host, least, now.Add(placedFor), 1, maxPlaced, maxPlaced)
+	return least
+}
+
+// leastAddress returns the least address, IPv4 before IPv6; an invalid one of none.
+func leastAddress(all []netip.Addr) (least netip.Addr) {
+	for i := range all {
+		all[i] = all[i].Unmap().WithZone("")
+	}
+	if len(all) > 0 {
+		least = slices.MinFunc(all, netip.Addr.Compare)
+	}
+	return least
 }

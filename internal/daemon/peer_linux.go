@@ -8,34 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf returns the process at the other end of a Unix socket, as it was when it
-// connected; false when it cannot be found out.
-func peerOf(c net.Conn) (peer unix.Ucred, ok bool) {
+// peer returns the process at the other end of a Unix socket, as it was when it connected, and
+// whether it may use the socket: it is one of this user or of root. The id is 0 when it is not
+// known, or not in this namespace of processes.
+func peer(c net.Conn) (pid int, allowed bool) {
 	conn, ok := c.(syscall.Conn)
 	if !ok {
-		return peer, false
+		return 0, false
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return peer, false
+		return 0, false
 	}
-	var found *unix.Ucred
-	if raw.Control(func(fd uintptr) { found, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
-		return peer, false
+	var is *unix.Ucred
+	if raw.Control(func(fd uintptr) { is, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
+		return 0, false
 	}
-	return *found, true
-}
-
-// peerAllowed reports whether the other end of a Unix socket is a process of
-// this user or of root.
-func peerAllowed(c net.Conn) bool {
-	peer, ok := peerOf(c)
-	return ok && (peer.Uid == 0 || int(peer.Uid) == os.Geteuid())
-}
-
-// peerProcess returns the id of the process at the other end of a Unix socket; 0 when it
-// is not known, or not in this namespace of processes.
-func peerProcess(c net.Conn) int {
-	peer, _ := peerOf(c)
-	return int(peer.Pid)
+	return int(is.Pid), is.Uid == 0 || int(is.Uid) == os.Geteuid()
 }

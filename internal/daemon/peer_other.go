@@ -4,8 +4,5 @@ package daemon
 
 import "net"
 
-// peerAllowed leaves it to the modes of socket and directory.
-func peerAllowed(net.Conn) bool { return true }
-
-// peerProcess returns 0: the process is not known.
-func peerProcess(net.Conn) int { return 0 }
+// peer knows no process, and leaves it to the modes of socket and directory who may connect.
+func peer(net.Conn) (pid int, allowed bool) { return 0, true }

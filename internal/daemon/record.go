@@ -18,6 +18,7 @@ import (
 	"heed/internal/logs"
 	"heed/internal/ownfile"
 	"heed/internal/state"
+	"heed/internal/systemd"
 )
 
 // maxBackgroundLog is the size in bytes at which the log of a background heed is rotated.
@@ -43,11 +44,11 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 	}
 	o.Redact = func(url string) string { kept, _ := o.privacy.Redact(url); return kept }
 	json := cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !console.IsTerminal(out)
-	format := func(w io.Writer) slog.Handler { return logs.Handler(w, json, o.level, o.privacy.Redact) }
-	handler := format(buffered)
-	if stream, _ := console.Lookup(a.Environ, logs.JournalVariable); logs.ToJournal(stream, out) {
-		handler = logs.Prefixed(buffered, format)
+	to := io.Writer(buffered)
+	if systemd.ToJournal(out) {
+		to = logs.Prefixed{Writer: buffered}
 	}
+	handler := logs.Handler(to, json, o.level, o.privacy.Redact)
 	o.decisionLog = audit.NewLog(handler, buffered.Err)
 	o.decisionLog.WriteLater(buffered.Wake)
 	if o.lostLines = buffered.Lost; cfg.Audit.Enabled || cfg.Audit.OnFailure == "continue" {

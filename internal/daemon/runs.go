@@ -51,7 +51,8 @@ type runSession struct {
 	stream     *stream
 	group      *process.Group  // the processes of the run; nil: not known
 	network    *sealed.Network // nil: the run is not sealed
-	done       chan struct{}   // closed by endRun
+	ended      context.Context // by end
+	end        context.CancelFunc
 }
 
 // postRun joins a run. Its proxy exists as long as the response: until the run requests
@@ -72,15 +73,15 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusConflict, refused)
 		return
 	}
-	_ = s.stream.send(control.StreamLine{Joined: d.joined(s)}) // a client that has disconnected ends the context
+	s.stream.send(control.StreamLine{Joined: d.joined(s)}) // a client that has disconnected ends the context
 	if s.log != nil {
 		go s.log.Run(r.Context())
 	}
 	go s.stream.pump()
 	select {
 	case <-r.Context().Done():
-	case <-s.done:
-	case <-d.stopping:
+	case <-s.ended.Done():
+	case <-d.stopping.Done():
 	}
 	d.closeRun(s)
 	if s.log != nil {
@@ -109,21 +110,21 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 	if err != nil {
 		return nil, err
 	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
 	if err := d.admit(j); err != nil {
 		return nil, err
 	}
-	d.changing.Lock()
-	defer d.changing.Unlock()
 	g := d.current.Load()
-	r, err := g.pool.Take(j.Route)
+	r, err := g.pool.Route(j.Route)
 	if err != nil {
-		d.leave(nil)
 		return nil, err
 	}
 	s := &runSession{
-		id: audit.NewID().String(), tally: &counts.Tally{}, stream: out, done: make(chan struct{}),
+		id: audit.NewID().String(), tally: &counts.Tally{}, stream: out,
 		overrides: overrides, spec: j.Route, route: r, group: group, network: network,
 	}
+	s.ended, s.end = context.WithCancel(context.Background())
 	if network != nil {
 		s.group = nil // the services of the run are in another network
 	}
@@ -131,8 +132,6 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 	l, err := d.openProxy(s, j)
 	if err != nil {
 		s.closeRecord(d.log)
-		r.Give()
-		d.leave(nil)
 		return nil, err
 	}
 	d.enter(s)
@@ -295,7 +294,6 @@ func (d *daemon) closeRun(s *runSession) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	d.leave(s)
-	s.route.Give()
 }
 
 // joined returns the first line of the stream of s.

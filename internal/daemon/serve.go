@@ -23,6 +23,7 @@ import (
 	"heed/internal/memory"
 	"heed/internal/route"
 	"heed/internal/state"
+	"heed/internal/systemd"
 	"heed/proxy"
 	"heed/proxy/limit"
 )
@@ -134,12 +135,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 // since runs do not compare those. At a reload, before are the settings of the start; at
 // the start it is nil.
 func (c *ServeCmd) settings(a *console.App, before *config.Config) (cfg *config.Config, joinHash string, err error) {
-	if before != nil {
-		cfg, err = c.Again(a, before)
-	} else {
-		cfg, err = c.Load(a)
-	}
-	if err != nil {
+	if cfg, err = c.Again(a, before); err != nil {
 		return nil, "", err
 	}
 	joinHash = cfg.JoinHash()
@@ -209,8 +205,11 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	o.Self, o.Memory, o.FetchLimits = &acl.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.counts = counts.New(d.metrics)
-	d.openManager()
-	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 4), map[string]*runSession{}
+	if !d.background { // else the variables of a manager are those of a program that started a run
+		d.manager = systemd.Open(d.log)
+	}
+	d.idleFor, d.failed, d.runs = idleTimeout, make(chan error, 4), map[string]*runSession{}
+	d.stopping, d.stop = context.WithCancel(context.Background())
 	o.ProxyUsed, o.IdleConns = d.counts.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recording(), Leaves: o.authority, Self: o.Self,
@@ -272,7 +271,7 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	defer d.supervise()()
 	select {
 	case <-signals:
-	case <-d.stopping:
+	case <-d.stopping.Done():
 	case err = <-d.failed:
 	}
 	if err != nil {
@@ -372,7 +371,7 @@ func checkFiles(c *config.Config, a *console.App) error {
 	if _, err := config.FleetURL(c, a.Environ); err != nil {
 		all = append(all, c.Find("fleet.url", "%v", err))
 	}
-	if _, err := c.AdminAccess(a.Environ, a.Now); err != nil {
+	if _, _, err := c.AdminAccess(a.Environ, a.Now); err != nil {
 		all = append(all, c.Find("admin.listen", "%v", err))
 	}
 	if len(all) == 0 {

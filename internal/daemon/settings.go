@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"heed/internal/acl"
 	"heed/internal/admin"
@@ -14,9 +15,11 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/ca"
 	"heed/internal/config"
+	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/fleet"
+	"heed/internal/passport"
 	"heed/internal/route"
 	"heed/internal/state"
 	"heed/proxy"
@@ -58,14 +61,11 @@ type runtimeConfig struct {
 // that they name.
 func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtimeConfig, error) {
 	g := &runtimeConfig{
-		cfg: cfg, joinHash: joinHash, limits: cfg.ProxyLimits(openFiles()),
+		cfg: cfg, joinHash: joinHash, limits: cfg.ProxyLimits(openFiles()), destinations: cfg.Destinations(),
 		pacer: &pacer{d.Turns, &cfg.Pacing.Settings, cfg.Pacing.RetryAfter == "observe", &addresses{resolve: cfg.Upstream.Resolve}},
 	}
 	var err error
 	if g.rules, err = cfg.Rules(d.now); err != nil {
-		return nil, err
-	}
-	if g.destinations, err = cfg.Destinations(); err != nil {
 		return nil, err
 	}
 	if g.admin, err = d.adminSettings(cfg); err != nil {
@@ -79,8 +79,32 @@ func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtime
 		return nil, err
 	}
 	g.warnOfKeys(d.log, d.now())
-	g.route, err = g.pool.Take(control.RouteSpec{})
+	g.route, err = g.pool.Route(control.RouteSpec{})
 	return g, err
+}
+
+// keys returns the keys that requests are signed with, heed's own first.
+func (g *runtimeConfig) keys() (all []control.KeyStatus) {
+	add := func(client string, by *passport.Signer) {
+		if by != nil {
+			k := by.Key()
+			all = append(all, control.KeyStatus{Client: client, Key: k.Thumbprint, Agent: by.Agent(), NotBefore: k.NotBefore, NotAfter: k.NotAfter})
+		}
+	}
+	add("", g.pool.Signer())
+	for i := range g.rules.Clients {
+		add(g.rules.Clients[i].Name, g.rules.Clients[i].Signer)
+	}
+	return all
+}
+
+// warnOfKeys logs which keys of g sign nothing, or soon will not.
+func (g *runtimeConfig) warnOfKeys(log *slog.Logger, now time.Time) {
+	for _, k := range g.keys() {
+		if trouble := k.Trouble(now); trouble != "" {
+			log.Warn(trouble)
+		}
+	}
 }
 
 // settings returns the settings of a proxy with the route and the rules.
@@ -147,7 +171,11 @@ func (d *daemon) reload() (*control.ReloadReply, error) {
 	d.manager.Reloading()
 	done, err := d.reloadLocked()
 	d.metrics.Reloaded(d.now(), err)
-	d.reloaded(err)
+	status := d.serving()
+	if err != nil {
+		status += "; the settings were not reloaded: " + console.Printable(err.Error())
+	}
+	d.manager.Ready(status)
 	if err != nil {
 		d.log.Error("the settings were not reloaded; the previous ones stay in effect", "config", control.ShortHash(d.current.Load().cfg.Hash()), "error", err)
 		return nil, err
@@ -177,15 +205,16 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := d.openNew(cfg)
-	var replaced []*route.Route
-	if err == nil {
-		replaced, err = d.changeRoutesLocked(next.pool)
-	}
+	routes, err := d.routesLocked(next.pool)
 	if err != nil {
-		closeAll(opened)
-		next.close(before.pool)
 		return nil, err
+	}
+	opened, err := d.openNew(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for s, r := range routes {
+		s.route = r
 	}
 	d.applyLocked(next)
 	renewFleet()
@@ -198,64 +227,35 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 		d.log.Warn("the lock file could not be updated with the listener address", "error", err)
 	}
 	d.level.Set(cfg.Log.MinLevel())
-	for _, r := range replaced {
-		r.Give()
-	}
 	dropped := before.pool.Refresh()
 	if next.pool != before.pool {
 		dropped += next.pool.Refresh() // other routes can have the same policies
 	}
-	before.close(next.pool)
 	d.counts.ForgetReach()
-	notices := append(cfg.Unjudged(), cfg.Notices(d.now())...)
+	done := &control.ReloadReply{
+		Source: cfg.Source(), Hash: cfg.Hash(), Same: cfg.Hash() == before.cfg.Hash(),
+		Notices: append(cfg.Unjudged(), cfg.Notices(d.now())...), Read: []string{}, Dropped: dropped,
+	}
 	for _, f := range config.Remarks(cfg) {
-		notices = append(notices, f.String())
+		done.Notices = append(done.Notices, f.String())
 	}
-	return &control.ReloadReply{
-		Source: cfg.Source(), Hash: cfg.Hash(), Same: cfg.Hash() == before.cfg.Hash(), Notices: notices,
-		Read: readAgain(cfg), Dropped: dropped,
-	}, nil
-}
-
-// readAgain returns the files that a reload to cfg has read, with the settings that name
-// them.
-func readAgain(cfg *config.Config) []string {
-	all := []string{}
 	for _, f := range cfg.ReloadedFiles() {
-		all = append(all, f.Key+" ("+f.Path+")")
+		done.Read = append(done.Read, f.Key+" ("+f.Path+")")
 	}
-	return all
+	return done, nil
 }
 
-// changeRoutesLocked replaces the routes of all runs, or none, by those in pool. It
-// returns the replaced routes, which the caller gives back.
-func (d *daemon) changeRoutesLocked(pool *route.Pool) ([]*route.Route, error) {
+// routesLocked returns the routes of all runs in pool.
+func (d *daemon) routesLocked(pool *route.Pool) (map[*runSession]*route.Route, error) {
 	routes := map[*runSession]*route.Route{}
 	for _, s := range d.runs {
-		next, err := pool.Take(s.spec)
+		r, err := pool.Route(s.spec)
 		if err != nil {
-			for _, taken := range routes {
-				taken.Give()
-			}
 			return nil, err
 		}
-		routes[s] = next
+		routes[s] = r
 	}
-	var replaced []*route.Route
-	for s, next := range routes {
-		replaced = append(replaced, s.route)
-		s.route = next
-	}
-	return replaced, nil
-}
-
-// close gives the route of g back, which is not current. Its pool retires unless it is
-// the one in use.
-func (g *runtimeConfig) close(inUse *route.Pool) {
-	g.route.Give()
-	if g.pool != inUse {
-		g.pool.Retire()
-	}
+	return routes, nil
 }
 
 // onHangup reloads the settings at every SIGHUP until stop is called. A SIGHUP because the

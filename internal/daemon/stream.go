@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heed/internal/console"
 	"heed/internal/control"
 )
 
@@ -31,22 +32,12 @@ type stream struct {
 var errStream = errors.New("the run does not read its log any more")
 
 // send writes one line immediately. It is used for the first and the last line.
-func (s *stream) send(line control.StreamLine) error {
-	text, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	return s.write(append(text, '\n'))
-}
+func (s *stream) send(line control.StreamLine) { s.write(append(console.MustJSON(line), '\n')) }
 
-func (s *stream) write(text []byte) error {
-	if _, err := s.w.Write(text); err != nil {
-		return errStream
-	}
-	if http.NewResponseController(s.w).Flush() != nil {
-		return errStream
-	}
-	return nil
+// write reports whether the run still reads.
+func (s *stream) write(text []byte) bool {
+	_, err := s.w.Write(text)
+	return err == nil && http.NewResponseController(s.w).Flush() == nil
 }
 
 // newStream returns a stream of lines to w.
@@ -94,7 +85,7 @@ func (s *stream) offer(line control.StreamLine) (ok bool, err error) {
 func (s *stream) pump() {
 	defer close(s.sent)
 	for text := range s.lines {
-		if s.write(text) != nil {
+		if !s.write(text) {
 			return // the run has disconnected
 		}
 	}
@@ -110,5 +101,5 @@ func (s *stream) close(last control.StreamLine) {
 	close(s.lines)
 	s.mu.Unlock()
 	<-s.sent
-	_ = s.send(last) // the run may have disconnected
+	s.send(last)
 }

@@ -9,9 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/systemd"
 )
 
 // supervise reports to the service manager that heed serves, and gives it signs of life
@@ -24,28 +22,12 @@ func (d *daemon) supervise() (end func()) {
 	return cancel
 }
 
-// openManager finds the service manager.
-func (d *daemon) openManager() {
-	if !d.background {
-		d.manager = systemd.Open(d.log)
-	}
-}
-
 // serving returns the status for the service manager.
 func (d *daemon) serving() string {
 	if all := d.addresses(); len(all) > 0 {
 		return "listening on " + strings.Join(all, ", ")
 	}
 	return "listening for redirected connections on " + strings.Join(d.redirectedTo(), ", ")
-}
-
-// reloaded reports the end of a reload to the service manager.
-func (d *daemon) reloaded(err error) {
-	status := d.serving()
-	if err != nil {
-		status += "; the settings were not reloaded: " + console.Printable(err.Error())
-	}
-	d.manager.Ready(status)
 }
 
 // stopSlack is the time that ending takes at most, beyond the drain: the last
@@ -61,10 +43,8 @@ func (d *daemon) stoppingWithin(drain time.Duration) {
 // Without such a listener, the control socket must answer. A heed that is stopping is
 // alive: the service manager limits the time for that.
 func (d *daemon) alive(ctx context.Context) error {
-	select {
-	case <-d.stopping:
+	if d.stopping.Err() != nil {
 		return nil
-	default:
 	}
 	all := d.addresses()
 	if len(all) == 0 {

@@ -153,13 +153,14 @@ func TestHeed_ThatHangsGivesNoSignOfLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hangs.Close()
-	d := &daemon{stopping: make(chan struct{}), listeners: []*sharedListener{{Listener: hangs}}}
+	d := &daemon{listeners: []*sharedListener{{Listener: hangs}}}
+	d.stopping, d.stop = context.WithCancel(t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := d.alive(ctx); !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), hangs.Addr().String()) {
 		t.Errorf("alive: %v", err)
 	}
-	close(d.stopping)
+	d.stop()
 	if err := d.alive(ctx); err != nil {
 		t.Errorf("alive, while it stops: %v", err)
 	}

@@ -23,12 +23,13 @@ task.react(lambda reactor: defer.ensureDeferred(main(reactor)))`,
 		"MOJO_PROXY=1 "+proxyLine, "MOJO_CA_FILE=BUNDLE"),
 	perl("HTTP::Tiny", `my $r = HTTP::Tiny->new->get($ARGV[0]); die "$r->{status} $r->{reason} $r->{content}\n" unless $r->{success}; print $r->{content}`,
 		proxyLine, "SSL_CERT_FILE=BUNDLE"),
-	gem("http", "r = HTTP.get(ARGV[0]); abort r.status.to_s unless r.status.success?; puts r", "HTTP.via(host, port) with the host and port of HEED; or heed run --sealed"),
-	gem("faraday", "r = Faraday.get(ARGV[0]); abort r.status.to_s unless r.success?; puts r.body", proxyLine),
-	gem("excon", "puts Excon.get(ARGV[0], expects: 200).body", proxyLine),
-	gem("httparty", "r = HTTParty.get(ARGV[0]); abort r.code.to_s unless r.ok?; puts r.body", proxyLine),
-	gem("rest-client", "puts RestClient.get(ARGV[0]).body", "RestClient.proxy = ENV['http_proxy']; "+proxyLine),
-	typhoeus(),
+	gem("http", "r = HTTP.get(ARGV[0]); abort r.status.to_s unless r.status.success?; puts r", "HTTP.via(host, port) with the host and port of HEED; or heed run --sealed", "SSL_CERT_FILE=BUNDLE"),
+	gem("faraday", "r = Faraday.get(ARGV[0]); abort r.status.to_s unless r.success?; puts r.body", proxyLine, "SSL_CERT_FILE=BUNDLE"),
+	gem("excon", "puts Excon.get(ARGV[0], expects: 200).body", proxyLine, "SSL_CERT_FILE=BUNDLE"),
+	gem("httparty", "r = HTTParty.get(ARGV[0]); abort r.code.to_s unless r.ok?; puts r.body", proxyLine, "SSL_CERT_FILE=BUNDLE"),
+	gem("rest-client", "puts RestClient.get(ARGV[0]).body", "RestClient.proxy = ENV['http_proxy']; "+proxyLine, "SSL_CERT_FILE=BUNDLE"),
+	gem("typhoeus", "r = Typhoeus.get(ARGV[0]); abort r.code.to_s unless r.success?; puts r.body", proxyLine,
+		"Typhoeus.get(url, cainfo: \"BUNDLE\"), or heed run --sealed"), // libcurl reads no variable for certificates
 	module("superagent", "m.get(u).then(r => console.log(r.text))"),
 	module("bent", "m('string')(u).then(console.log)"),
 	module("needle", "m('get', u).then(r => { if (r.statusCode != 200) throw r.statusCode })"),
@@ -70,17 +71,10 @@ func perl(name, code, proxy, trust string) runtimeKind {
 }
 
 // gem returns a library of Ruby.
-func gem(name, code, proxy string) runtimeKind {
+func gem(name, code, proxy, trust string) runtimeKind {
 	return runtimeKind{name: "ruby " + name, program: "ruby", needs: []string{"ruby", "-r" + name, "-e", "1"},
 		version: []string{"ruby", "-r" + name, "-e", "puts Gem.loaded_specs['" + name + "']&.version"}, fetch: []string{"ruby", "-r" + name, "-e", code, "{}"},
-		proxy: proxy, trust: "SSL_CERT_FILE=BUNDLE"}
-}
-
-// typhoeus returns the library that uses libcurl, which reads no variable for certificates.
-func typhoeus() runtimeKind {
-	k := gem("typhoeus", "r = Typhoeus.get(ARGV[0]); abort r.code.to_s unless r.success?; puts r.body", proxyLine)
-	k.trust = "Typhoeus.get(url, cainfo: \"BUNDLE\"), or heed run --sealed"
-	return k
+		proxy: proxy, trust: trust}
 }
 
 // module returns a package of npm, where node finds it. m is the module and u the address.

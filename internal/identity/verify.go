@@ -17,7 +17,6 @@ import (
 	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/control"
 	"heed/internal/ownfile"
 	"heed/internal/passport"
 	"heed/internal/route"
@@ -94,7 +93,7 @@ func (v *verifier) open(flags *config.FileFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := route.Open(cfg, v.app.Environ, route.Options{Self: check.Listens(cfg)}, control.RouteSpec{})
+	out, err := route.Open(cfg, v.app.Environ, route.Options{Self: check.Listens(cfg)})
 	if err != nil {
 		return err
 	}
@@ -104,10 +103,6 @@ func (v *verifier) open(flags *config.FileFlags) error {
 
 // get requests a document as a verifier does: the status is 200, and no redirect is followed.
 func (v *verifier) get(at string) (*url.URL, http.Header, []byte, error) {
-	u, err := url.Parse(at)
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
@@ -131,7 +126,7 @@ func (v *verifier) get(at string) (*url.URL, http.Header, []byte, error) {
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%s cannot be read: %w", at, err)
 	}
-	return u, resp.Header, body, nil
+	return r.URL, resp.Header, body, nil
 }
 
 // document verifies a directory, or a card and the directory that it names.

@@ -4,6 +4,7 @@
 package logs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -238,6 +239,28 @@ func Handler(w io.Writer, json bool, level slog.Leveler, redact func(string) (st
 		return slog.NewJSONHandler(safetext.EscapingWriter{Writer: w}, options)
 	}
 	return slog.NewTextHandler(safetext.EscapingWriter{Writer: w}, options)
+}
+
+// Prefixed writes lines of Handler, each with the priority of its level, which systemd's journal
+// takes from its beginning: "<4>" is a warning (sd-daemon(3)).
+type Prefixed struct{ io.Writer }
+
+// Write writes the prefix and the line, with one call. The level follows the time in every line.
+func (p Prefixed) Write(line []byte) (int, error) {
+	_, level, _ := bytes.Cut(line, []byte("level"))
+	prefix := "<3>"
+	switch level = bytes.TrimLeft(level, `=":`); {
+	case bytes.HasPrefix(level, []byte("DEBUG")):
+		prefix = "<7>"
+	case bytes.HasPrefix(level, []byte("INFO")):
+		prefix = "<6>"
+	case bytes.HasPrefix(level, []byte("WARN")):
+		prefix = "<4>"
+	}
+	if _, err := p.Writer.Write(append(append(make([]byte, 0, len(prefix)+len(line)), prefix...), line...)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // Events is the handler of all lines but those of decisions, which are written

@@ -40,7 +40,7 @@ func readSitemap(in io.Reader, most int, page, child func(url string)) (cut bool
 	if err != nil {
 		return false, err
 	}
-	rest := &bounded{in: text, left: most}
+	rest := &io.LimitedReader{R: text, N: int64(most) + 1} // the last octet is one too many
 	b := bufio.NewReaderSize(rest, 64<<10)
 	if bom, _ := b.Peek(3); string(bom) == "\ufeff" {
 		_, _ = b.Discard(3)
@@ -57,42 +57,19 @@ func readSitemap(in io.Reader, most int, page, child func(url string)) (cut bool
 	} else {
 		err = readText(b, rest, page)
 	}
-	if rest.cut {
+	if cut = rest.N == 0; cut {
 		err = nil // half an element is at its end
 	}
-	return rest.cut, err
-}
-
-// bounded reads the first octets of in.
-type bounded struct {
-	in   io.Reader
-	left int
-	cut  bool // there were more
-}
-
-// Read implements io.Reader.
-func (b *bounded) Read(p []byte) (n int, err error) {
-	if b.left == 0 {
-		var more [1]byte
-		n, err = io.ReadFull(b.in, more[:])
-		b.cut = b.cut || n > 0
-		if n > 0 {
-			err = io.EOF
-		}
-		return 0, err
-	}
-	n, err = b.in.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
+	return cut, err
 }
 
 // readText reads a sitemap that is a list of URLs. The last line of one that is cut is not
 // whole.
-func readText(b *bufio.Reader, rest *bounded, page func(url string)) error {
+func readText(b *bufio.Reader, rest *io.LimitedReader, page func(url string)) error {
 	for {
 		line, long, err := readLine(b)
 		switch {
-		case err == io.EOF && rest.cut:
+		case err == io.EOF && rest.N == 0:
 			return nil
 		case long:
 			page("") // which is counted

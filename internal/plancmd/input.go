@@ -35,7 +35,6 @@ type inputs struct {
 	named  map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
 	maps   maps
 	failed atomic.Bool // a sitemap could not be read
-	busy   atomic.Bool // read has not returned
 
 	mu       sync.Mutex
 	problems plan.Problems
@@ -58,11 +57,7 @@ func (c *PlanCmd) open(a *console.App, sites *check.Sites) (*inputs, error) {
 	if err == nil {
 		err = in.openLogs()
 	}
-	if err != nil {
-		in.close()
-		return nil, err
-	}
-	return in, nil
+	return in, err
 }
 
 // openLists opens the lists, and checks the addresses of sitemaps.
@@ -138,15 +133,15 @@ func (in *inputs) close() {
 	for _, l := range in.lists {
 		_ = l.in.Close() // it was only read
 	}
-	if in.logs != nil && !in.busy.Load() { // after an interrupt, the end of the process closes them
+	if in.logs != nil {
 		in.logs.Close()
 	}
 }
 
-// read adds all pages to the plan, until ctx ends. The first error is returned; what came
-// before it, and what other inputs have, was added.
+// read adds all pages to the plan, until ctx ends, and closes the lists and logs. The first error
+// is returned; what came before it, and what other inputs have, was added.
 func (in *inputs) read(ctx context.Context) (first error) {
-	defer in.busy.Store(false)
+	defer in.close()
 	for _, l := range in.lists {
 		var problems plan.Problems
 		err := plan.ReadList(l.in, l.name, in.add, &problems, ctx.Done())

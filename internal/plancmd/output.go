@@ -145,7 +145,7 @@ func (o *output) site(s *plan.Site) (err error) {
 			causes, others := c.Causes()
 			err = console.NewJSON(o.w).Encode(siteLine{
 				s.Origin.String(), c.Agent, c.First.Robots, c.First.State, c.First.By, c.First.Age, c.First.Stale, c.Unavailable, s.Partial, c.Pages(),
-				c.Pages() - c.Refused(), c.Refused(), c.Observed, c.Counts, nonNil(causes), others, c.First.Delay, c.Requested(), tidy(c.Seconds()),
+				c.Pages() - c.Refused(), c.Refused(), c.Observed, c.Counts, append([]plan.Cause{}, causes...), others, c.First.Delay, c.Requested(), tidy(c.Seconds()),
 			})
 		case o.CSV:
 			err = o.csv.Row(row(s, c)...)
@@ -165,13 +165,6 @@ func (o *output) site(s *plan.Site) (err error) {
 	return err
 }
 
-func nonNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // total prints the end.
 func (o *output) total(s *summary) error {
 	var err error
@@ -187,7 +180,7 @@ func (o *output) total(s *summary) error {
 			Left        int64           `json:"not_judged"`
 			Interrupted bool            `json:"interrupted"`
 			Problems    []*plan.Problem `json:"problems"`
-		}{s.Totals, s.Progress.Sites, s.Progress.Done, s.Progress.URLs, s.Left, s.Interrupted, nonNil(s.Problems)})
+		}{s.Totals, s.Progress.Sites, s.Progress.Done, s.Progress.URLs, s.Left, s.Interrupted, append([]*plan.Problem{}, s.Problems...)})
 	case o.CSV:
 		problemsText(o.stderr, "heed: ", s)
 		err = o.csv.Flush()

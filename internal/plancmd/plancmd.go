@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -58,7 +57,6 @@ func (c *PlanCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
 	files, err := c.files()
 	if err != nil {
 		return err
@@ -76,7 +74,6 @@ func (c *PlanCmd) Run(a *console.App) error {
 func (c *PlanCmd) make(ctx context.Context, in *inputs, out *output) error {
 	out.head()
 	read := make(chan error, 1)
-	in.busy.Store(true)
 	go func() { read <- in.read(ctx) }()
 	var readErr error
 	select {
@@ -154,10 +151,8 @@ func (c *PlanCmd) usage() error {
 	return nil
 }
 
-// pageFiles are the files of --write and --write-refused.
-type pageFiles struct {
-	allowed, refused *pageFile // nil: not wanted
-}
+// pageFiles are the files of --write and --write-refused, by whether their URLs are allowed.
+type pageFiles map[bool]*pageFile
 
 type pageFile struct {
 	*bufio.Writer
@@ -165,20 +160,25 @@ type pageFile struct {
 }
 
 // files creates the files that flags name.
-func (c *PlanCmd) files() (f pageFiles, err error) {
-	if f.allowed, err = newFile("--write", c.Write); err != nil {
-		return f, err
-	}
-	if f.refused, err = newFile("--write-refused", c.WriteRefused); err != nil {
-		return f, errors.Join(err, f.close(true))
+func (c *PlanCmd) files() (pageFiles, error) {
+	f := pageFiles{}
+	for _, named := range []struct {
+		flag, path string
+		allowed    bool
+	}{{"--write", c.Write, true}, {"--write-refused", c.WriteRefused, false}} {
+		if named.path == "" {
+			continue
+		}
+		file, err := newFile(named.flag, named.path)
+		if err != nil {
+			return nil, errors.Join(err, f.close(true))
+		}
+		f[named.allowed] = &pageFile{bufio.NewWriter(file), file}
 	}
 	return f, nil
 }
 
-func newFile(flag, path string) (*pageFile, error) {
-	if path == "" {
-		return nil, nil
-	}
+func newFile(flag, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s: %s exists already\nName another file, or move that one away", flag, console.Printable(path))
@@ -186,29 +186,21 @@ func newFile(flag, path string) (*pageFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: the file cannot be written: %w\nName a file in a directory that exists and that you may write to", flag, err)
 	}
-	return &pageFile{bufio.NewWriter(file), file}, nil
+	return file, nil
 }
 
-// page writes a URL to the file that it belongs to.
-func (f *pageFiles) page(url string, allowed bool) error {
-	to := f.refused
-	if allowed {
-		to = f.allowed
+// page writes a URL to the file that it belongs to, if that is wanted.
+func (f pageFiles) page(url string, allowed bool) (err error) {
+	if to := f[allowed]; to != nil {
+		_, err = to.WriteString(url + "\n")
 	}
-	if to == nil {
-		return nil
-	}
-	_, err := io.WriteString(to, url+"\n")
 	return err
 }
 
 // close closes the files. Those of a plan that came to nothing are removed, so that the
 // corrected command can write them.
-func (f *pageFiles) close(remove bool) (err error) {
-	for _, p := range []*pageFile{f.allowed, f.refused} {
-		if p == nil {
-			continue
-		}
+func (f pageFiles) close(remove bool) (err error) {
+	for _, p := range f {
 		err = errors.Join(err, p.Flush(), p.file.Close())
 		if remove {
 			err = errors.Join(err, os.Remove(p.file.Name()))

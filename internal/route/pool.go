@@ -31,11 +31,9 @@ import (
 	"heed/rules"
 )
 
-// Bounds of the number of open routes.
-const (
-	maxRoutes     = 32 // in use; one more is refused
-	maxIdleRoutes = 4  // kept open without users for the next run
-)
+// maxRoutes bounds the open routes of a pool: one more takes the place of the one that was
+// requested least recently. Who uses that one goes on with it.
+const maxRoutes = 16
 
 // Route is an open route to sites: a transport, and the policies fetched over it.
 type Route struct {
@@ -46,9 +44,6 @@ type Route struct {
 	Transport *upstream.HostTransports
 	Recorded  *replay.Policies // used in place of Policies; nil: not used
 	Shared    *fleet.Policies  // shared by the fleet; nil: not shared
-
-	pool  *Pool
-	users int
 }
 
 // Options holds what all routes of a pool have in common.
@@ -77,9 +72,8 @@ type Pool struct {
 	signing signing                // of heed's own requests
 	version string                 // equal for pools with the same routes; empty: not compared
 
-	mu      sync.Mutex
-	open    []*Route // least recently used first
-	retired bool     // replaced: routes without users are closed
+	mu   sync.Mutex
+	open []*Route // least recently requested first
 }
 
 // NewPool returns a pool for the settings without open routes. environ resolves their
@@ -103,13 +97,13 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}, nil
 }
 
-// Open opens one route without a pool to share it: spec with the settings.
-func Open(cfg *config.Config, environ []string, o Options, spec control.RouteSpec) (*Route, error) {
+// Open opens the route of the settings, without a pool to share it.
+func Open(cfg *config.Config, environ []string, o Options) (*Route, error) {
 	pool, err := NewPool(cfg, environ, o)
 	if err != nil {
 		return nil, err
 	}
-	return pool.Take(spec)
+	return pool.Route(control.RouteSpec{})
 }
 
 // Renew returns a pool for the settings: current when its routes are the same, else a new
@@ -129,11 +123,8 @@ func Renew(current *Pool, cfg *config.Config, environ []string, o Options) (*Poo
 	return next, nil
 }
 
-var errTooManyRoutes = errors.New("too many runs with different upstream proxies or CA files at the same time\nWait for one of them to end")
-
-// Take returns the route that spec describes, which it opens unless it is open. Every Take
-// needs a Give.
-func (p *Pool) Take(spec control.RouteSpec) (*Route, error) {
+// Route returns the route that spec describes, which it opens unless it is open.
+func (p *Pool) Route(spec control.RouteSpec) (*Route, error) {
 	if spec.Profile == p.cfg.Profile {
 		spec.Profile = ""
 	}
@@ -143,48 +134,20 @@ func (p *Pool) Take(spec control.RouteSpec) (*Route, error) {
 	i := slices.IndexFunc(p.open, func(r *Route) bool { return r.Key == key })
 	if i >= 0 {
 		r := p.open[i]
-		r.users++
 		p.open = append(slices.Delete(p.open, i, i+1), r)
 		return r, nil
-	}
-	if p.usedLocked() >= maxRoutes {
-		return nil, errTooManyRoutes
 	}
 	r, err := p.newRoute(spec)
 	if err != nil {
 		return nil, err
 	}
-	r.pool, r.Key, r.users = p, key, 1
+	r.Key = key
+	if len(p.open) == maxRoutes {
+		p.open[0].Transport.CloseIdleConnections()
+		p.open = slices.Delete(p.open, 0, 1)
+	}
 	p.open = append(p.open, r)
 	return r, nil
-}
-
-// Give ends one use of r. Up to maxIdleRoutes routes without users stay open.
-func (r *Route) Give() {
-	r.pool.mu.Lock()
-	defer r.pool.mu.Unlock()
-	r.users--
-	r.pool.closeLocked()
-}
-
-// Retire closes the routes without users, now and at every later Give.
-func (p *Pool) Retire() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.retired = true
-	p.closeLocked()
-}
-
-func (p *Pool) closeLocked() {
-	most := maxIdleRoutes
-	if p.retired {
-		most = 0
-	}
-	for idle := len(p.open) - p.usedLocked(); idle > most; idle-- {
-		i := slices.IndexFunc(p.open, func(r *Route) bool { return r.users == 0 })
-		p.open[i].Transport.CloseIdleConnections()
-		p.open = slices.Delete(p.open, i, i+1)
-	}
 }
 
 // Refresh drops what earlier settings may have caused: the cached failures to reach sites
@@ -202,16 +165,6 @@ func (p *Pool) All() []*Route {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.open)
-}
-
-func (p *Pool) usedLocked() int {
-	n := 0
-	for _, r := range p.open {
-		if r.users > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // newRoute opens the route that spec describes.
@@ -255,10 +208,7 @@ func (p *Pool) transport(proxy *control.UpstreamProxy, roots string, sealed bool
 	if err != nil {
 		return nil, err
 	}
-	destinations, err := p.cfg.Destinations()
-	if err != nil {
-		return nil, err
-	}
+	destinations := p.cfg.Destinations()
 	destinations.NoLoopback = sealed
 	hosts := make([]upstream.HostRoute, len(p.hosts))
 	for i, h := range p.hosts {

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,7 +23,7 @@ func byProxy(n int) control.RouteSpec {
 
 func take(t *testing.T, s *Pool, w control.RouteSpec) *Route {
 	t.Helper()
-	e, err := s.Take(w)
+	e, err := s.Route(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,40 +39,32 @@ func TestHeed_RunsWithTheSameRouteSharePolicies(t *testing.T) {
 	if one == other {
 		t.Error("a run behind another proxy shares policies with one that is not")
 	}
-	one.Give()
-	same.Give()
 	if again := take(t, s, control.RouteSpec{}); again != one {
 		t.Error("the policies are gone when the next run comes")
 	}
 }
 
-func TestHeed_UnusedRoutesAreClosed(t *testing.T) {
+// The routes are bounded: the one that was requested least recently goes, and who uses it goes on
+// with it.
+func TestHeed_OpenRoutesAreBounded(t *testing.T) {
 	s := emptyPool(t)
-	used := take(t, s, control.RouteSpec{})
-	for i := range 20 {
-		take(t, s, byProxy(i)).Give()
+	kept, gone := take(t, s, control.RouteSpec{}), take(t, s, byProxy(0))
+	for i := range 3 * maxRoutes {
+		take(t, s, byProxy(i+1))
+		if take(t, s, control.RouteSpec{}) != kept {
+			t.Fatal("a route that is requested again and again was closed")
+		}
 	}
-	if len(s.open) != maxIdleRoutes+1 {
-		t.Errorf("%d routes are open, want %d idle ones and the used one", len(s.open), maxIdleRoutes)
+	if len(s.open) != maxRoutes {
+		t.Errorf("%d routes are open, want %d", len(s.open), maxRoutes)
 	}
-	if take(t, s, control.RouteSpec{}) != used {
-		t.Error("the one in use was dropped")
+	if take(t, s, byProxy(0)) == gone {
+		t.Error("a route that was not requested for long is open")
 	}
-}
-
-func TestHeed_RoutesInUseAreBounded(t *testing.T) {
-	s := emptyPool(t)
-	for i := range maxRoutes {
-		take(t, s, byProxy(i))
-	}
-	if _, err := s.Take(byProxy(1000)); !errors.Is(err, errTooManyRoutes) {
-		t.Errorf("one more: %v", err)
-	}
-	take(t, s, byProxy(0)) // one that is open takes any number of users
 }
 
 func TestHeed_RootsThatAreNoneAreAnError(t *testing.T) {
-	if _, err := emptyPool(t).Take(control.RouteSpec{Roots: "nonsense"}); err == nil {
+	if _, err := emptyPool(t).Route(control.RouteSpec{Roots: "nonsense"}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -29,42 +29,14 @@ func parseBlocked(b []byte) (all []Blocked) {
 	if len(b) < 4 {
 		return nil
 	}
-	attributes(b[4:], func(kind uint16, list []byte) {
-		if kind != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
-			return
+	attributes(inner(b[4:], unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ uint16, element []byte) {
+		key := inner(element, unix.NFTA_SET_ELEM_KEY, unix.NFTA_DATA_VALUE)
+		packets := inner(element, unix.NFTA_SET_ELEM_EXPR, unix.NFTA_EXPR_DATA, unix.NFTA_COUNTER_PACKETS)
+		if len(key) >= 6 && len(packets) == 8 {
+			all = append(all, Blocked{fmt.Sprintf("%s/%d", protocolName(key[0]), binary.BigEndian.Uint16(key[4:])), binary.BigEndian.Uint64(packets)})
 		}
-		attributes(list, func(_ uint16, element []byte) {
-			var key []byte
-			var count uint64
-			attributes(element, func(kind uint16, value []byte) {
-				switch kind {
-				case unix.NFTA_SET_ELEM_KEY:
-					attributes(value, func(_ uint16, v []byte) { key = v })
-				case unix.NFTA_SET_ELEM_EXPR:
-					count = parseCounter(value)
-				}
-			})
-			if len(key) >= 6 {
-				all = append(all, Blocked{fmt.Sprintf("%s/%d", protocolName(key[0]), binary.BigEndian.Uint16(key[4:])), count})
-			}
-		})
 	})
 	return all
-}
-
-// parseCounter returns the packets of a counter expression.
-func parseCounter(b []byte) (packets uint64) {
-	attributes(b, func(kind uint16, data []byte) {
-		if kind != unix.NFTA_EXPR_DATA {
-			return
-		}
-		attributes(data, func(kind uint16, v []byte) {
-			if kind == unix.NFTA_COUNTER_PACKETS && len(v) == 8 {
-				packets = binary.BigEndian.Uint64(v)
-			}
-		})
-	})
-	return packets
 }
 
 func protocolName(p byte) string {

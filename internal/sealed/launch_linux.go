@@ -306,8 +306,8 @@ func receiveFiles(c *net.UnixConn, n int) ([]*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the helper of the sealed run has ended: %w", err)
 	}
-	files, err := parseRights(oob[:oobSize])
-	if err != nil || len(files) != n {
+	files := Rights(oob[:oobSize])
+	if len(files) != n {
 		for _, f := range files {
 			f.Close()
 		}
@@ -316,23 +316,17 @@ func receiveFiles(c *net.UnixConn, n int) ([]*os.File, error) {
 	return files, nil
 }
 
-// parseRights returns the files of control messages.
-func parseRights(oob []byte) (files []*os.File, err error) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, err
-	}
+// Rights returns the files in control messages that a net.UnixConn has received, which sets
+// close-on-exec.
+func Rights(oob []byte) (files []*os.File) {
+	messages, _ := unix.ParseSocketControlMessage(oob) // what cannot be parsed has none
 	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue
-		}
+		fds, _ := unix.ParseUnixRights(&messages[i])
 		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-			files = append(files, os.NewFile(uintptr(fd), "sealed"))
+			files = append(files, os.NewFile(uintptr(fd), "passed"))
 		}
 	}
-	return files, nil
+	return files
 }
 
 func parseReport(text []byte) *report {

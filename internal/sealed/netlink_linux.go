@@ -81,6 +81,21 @@ func attributes(b []byte, each func(kind uint16, value []byte)) {
 	}
 }
 
+// inner returns the value of an attribute in b: that of the first kind, in it that of the second
+// kind, and so on; nil when one of them is missing.
+func inner(b []byte, kinds ...uint16) []byte {
+	for _, wanted := range kinds {
+		outer := b
+		b = nil
+		attributes(outer, func(kind uint16, value []byte) {
+			if kind == wanted {
+				b = value
+			}
+		})
+	}
+	return b
+}
+
 // attribute appends a netlink attribute.
 func attribute(b []byte, kind uint16, value []byte) []byte {
 	size := unix.NLA_HDRLEN + len(value)

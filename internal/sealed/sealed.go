@@ -8,7 +8,7 @@
 // filter (seccomp_linux.go) and becomes the command. A socket belongs to the network
 // namespace that it was created in: heed, outside, accepts the connections of the command
 // without a process in between. A Network (network.go) is heed's end of it: redirected
-// connections, and the resolver (names.go, dns.go) that gives each name an address of its
+// connections, and the resolver (Names, dns.go) that gives each name an address of its
 // own. The Guard (guard_linux.go) decides on connect(2), since Unix sockets with a path
 // ignore network namespaces; inside_linux.go finds those that were made inside. Probe
 // (probe_linux.go) finds out whether a machine can seal.

@@ -3,6 +3,7 @@ package sealed
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -182,24 +183,13 @@ func checkOuterGuard() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	at := &unix.SockaddrUnix{Name: filepath.Join(dir, "s")}
-	listener, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	path := filepath.Join(dir, "s")
+	listener, err := net.Listen("unix", path)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(listener)
-	client, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(client)
-	if err := unix.Bind(listener, at); err != nil {
-		return err
-	}
-	if err := unix.Listen(listener, 1); err != nil {
-		return err
-	}
-	if err := unix.Connect(client, at); err != unix.ECONNREFUSED {
+	defer listener.Close()
+	if _, err := net.Dial("unix", path); !errors.Is(err, unix.ECONNREFUSED) {
 		return errors.New("another program listens to the system calls of this process, so that Unix sockets cannot be guarded; start heed outside of it")
 	}
 	return nil

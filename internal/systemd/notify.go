@@ -1,18 +1,29 @@
 // Package systemd reports the state of heed to the service manager that started it
 // (systemd, sd_notify(3)), with github.com/coreos/go-systemd. It finds the manager in the
-// environment of the process: NOTIFY_SOCKET, and WATCHDOG_USEC with WATCHDOG_PID.
+// environment of the process: NOTIFY_SOCKET, and WATCHDOG_USEC with WATCHDOG_PID. It also
+// recognizes the journal.
 package systemd
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/coreos/go-systemd/v22/journal"
 )
+
+// ToJournal reports whether w is standard error, and this is the stream of systemd's journal that
+// JOURNAL_STREAM names by its device and inode (systemd.exec(5)). A stream that was redirected
+// since is another one.
+func ToJournal(w io.Writer) bool {
+	is, err := journal.StderrIsJournalStream()
+	return w == io.Writer(os.Stderr) && err == nil && is
+}
 
 // Manager is the service manager that started this process. Its methods are safe for
 // concurrent use. Those of nil do nothing.

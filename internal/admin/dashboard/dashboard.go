@@ -3,8 +3,12 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/config"
@@ -59,17 +63,18 @@ type Options struct {
 type Dashboard struct {
 	Options
 	handler http.Handler
-	record  record
-	live    hub
+	record  *record
 	tries   limiter
+
+	viewers atomic.Int64    // of streams
+	closed  context.Context // ends with Close
+	end     context.CancelFunc
 }
 
 // New returns the dashboard of a running heed.
 func New(o Options) *Dashboard {
-	d := &Dashboard{Options: o}
-	d.record.path, d.record.now = o.Record, o.Now
-	d.record.prepare()
-	d.live.interval, d.live.log, d.live.admitted = liveInterval, o.Log, o.Admitted
+	d := &Dashboard{Options: o, record: openedRecord(o.Record, o.Now)}
+	d.closed, d.end = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	page := func(pattern string, view func(*http.Request) (*view, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, view) })
@@ -88,8 +93,8 @@ func New(o Options) *Dashboard {
 	page("GET /manual/{topic}", d.manualTopic)
 	page("POST /actions/{action}", d.act)
 	page("/", func(*http.Request) (*view, error) { return nil, errNotFound })
-	mux.HandleFunc("GET /live/overview", d.stream("overview", d.overviewLive))
-	mux.HandleFunc("GET /live/decisions", d.stream("decisions", d.decisionsLive))
+	mux.HandleFunc("GET /live/overview", d.stream(d.overviewLive))
+	mux.HandleFunc("GET /live/decisions", d.stream(d.decisionsLive))
 	mux.HandleFunc("GET /assets/{name}", serveAsset)
 	d.handler = http.NewCrossOriginProtection().Handler(mux)
 	return d
@@ -109,7 +114,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Close ends the streams of all viewers, which a server that shuts down would wait for.
 // Further streams are refused.
-func (d *Dashboard) Close() { d.live.close() }
+func (d *Dashboard) Close() { d.end() }
 
 // view is a page: the name of its template, its title and what the template shows.
 type view struct {
@@ -158,7 +163,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, make func(*htt
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if v.Retry > 0 {
-		w.Header().Set("Retry-After", retryAfter(v.Retry))
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int((v.Retry+time.Second-1)/time.Second))))
 	}
 	w.WriteHeader(max(v.Status, http.StatusOK))
 	_, _ = w.Write(out.Bytes()) // the client may have left
@@ -166,3 +171,38 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, make func(*htt
 
 // redirected is the Page of a view that leads to the page whose path is its Title.
 const redirected = "redirected"
+
+// shownError is an error with the status of its answer.
+type shownError struct {
+	status int
+	text   string
+}
+
+// Error returns the text for the operator.
+func (e *shownError) Error() string { return e.text }
+
+var (
+	errNotFound = &shownError{http.StatusNotFound, "There is no such page.\nThe pages are listed above."}
+	errNoRecord = &shownError{http.StatusNotFound, "This heed does not record decisions.\nSet enabled = true under [audit] in proxy.toml, and restart heed."}
+	errReadOnly = &shownError{http.StatusForbidden, "This page may not change anything.\nSet actions = true and a token under [admin] in proxy.toml, and use the token here; or use the commands of heed."}
+	errTime     = &shownError{http.StatusServiceUnavailable, "It took too long.\nAsk for less, such as a shorter time."}
+	errBusy     = &shownError{http.StatusServiceUnavailable, "Too many pages read the record at the moment.\nLoad the page again."}
+)
+
+// failure is the page that shows an error. Its first line is what was wrong, the others what
+// to do.
+func failure(err error) *view {
+	var shown *shownError
+	switch {
+	case errors.As(err, &shown):
+	case errors.Is(err, context.DeadlineExceeded):
+		shown = errTime
+	default:
+		shown = &shownError{http.StatusInternalServerError, err.Error()}
+	}
+	v := &view{Page: "error", Title: "Not possible", Status: shown.status, Data: strings.Split(shown.text, "\n")}
+	if v.Status == http.StatusNotFound {
+		v.Title = "Not found"
+	}
+	return v
+}

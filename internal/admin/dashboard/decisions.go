@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,12 +62,12 @@ func inWords(text string, d *replay.Decision) string {
 	return text
 }
 
-// search is the form of the page, as it was sent.
-type search struct {
-	Text, Class, Reason, Client, Host, Within string
-	From, To                                  string // with Within "between"
-	Before                                    int64
-}
+// search is the form of the page, as it was sent: its fields that are not empty.
+type search struct{ url.Values }
+
+// searchFields are the fields of the form, and the number of the decision from which on earlier
+// ones are listed.
+var searchFields = []string{"q", "class", "reason", "client", "host", "within", "from", "to", "before"}
 
 // within are the windows of time that can be chosen.
 var within = []struct {
@@ -77,62 +78,52 @@ var within = []struct {
 }
 
 func searchOf(r *http.Request) search {
-	q := r.URL.Query()
-	s := search{
-		Text: strings.TrimSpace(q.Get("q")), Class: q.Get("class"), Reason: q.Get("reason"), Client: strings.TrimSpace(q.Get("client")),
-		Host: strings.ToLower(strings.TrimSpace(q.Get("host"))), Within: q.Get("within"), From: q.Get("from"), To: q.Get("to"),
+	s := search{url.Values{}}
+	for _, name := range searchFields {
+		s = s.with(name, strings.TrimSpace(r.URL.Query().Get(name)))
 	}
-	s.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // 0: from the last one
-	if s.Within == "" && s.From == "" && s.To == "" {
-		s.Within = "24h"
+	if s.Get("within")+s.Get("from")+s.Get("to") == "" {
+		s = s.with("within", "24h")
+	}
+	return s.with("host", strings.ToLower(s.Get("host")))
+}
+
+// with returns the search with another value of a field.
+func (s search) with(name, value string) search {
+	s.Values = maps.Clone(s.Values)
+	if s.Set(name, value); value == "" {
+		s.Del(name)
 	}
 	return s
 }
 
 // Plain reports whether the search selects all of the last 24 hours.
-func (s search) Plain() bool { return s == search{Within: "24h"} }
+func (s search) Plain() bool { return len(s.Values) == 1 && s.Get("within") == "24h" }
 
 // Link returns the address of the page with this search.
-func (s search) Link() string {
-	q := url.Values{}
-	for name, value := range map[string]string{"q": s.Text, "class": s.Class, "reason": s.Reason, "client": s.Client, "host": s.Host, "within": s.Within, "from": s.From, "to": s.To} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if s.Before > 0 {
-		q.Set("before", strconv.FormatInt(s.Before, 10))
-	}
-	return "/decisions?" + q.Encode()
-}
-
-// And returns the search with another class.
-func (s search) And(class string) search {
-	s.Class, s.Before = class, 0
-	return s
-}
+func (s search) Link() string { return "/decisions?" + s.Encode() }
 
 // store returns the search of the record, at a time.
-func (s *search) store(now time.Time) (q replay.Search, err error) {
-	q.Client, q.Host, q.Text, q.Reason, q.Before, q.Limit = s.Client, s.Host, s.Text, s.Reason, s.Before, perPage
-	q.Most = wideMost
+func (s search) store(now time.Time) (q replay.Search, err error) {
+	q.Client, q.Host, q.Text, q.Reason, q.Limit, q.Most = s.Get("client"), s.Get("host"), s.Get("q"), s.Get("reason"), perPage, wideMost
+	q.Before, _ = strconv.ParseInt(s.Get("before"), 10, 64) // 0: from the last one
 	for _, w := range within {
-		if w.Value == s.Within && w.length > 0 {
+		if w.Value == s.Get("within") && w.length > 0 {
 			q.From = now.Add(-w.length)
-			if w.length <= oneDay && s.Before == 0 {
+			if w.length <= oneDay && q.Before == 0 {
 				q.Most = dayMost
 			}
 		}
 	}
 	for _, c := range reason.Classes() {
-		if c.Key() == s.Class {
+		if c.Key() == s.Get("class") {
 			q.Class, q.ByClass = c, true
 		}
 	}
-	if s.Class != "" && !q.ByClass {
+	if s.Get("class") != "" && !q.ByClass {
 		return q, &shownError{http.StatusBadRequest, "There is no such class of decisions.\nChoose one from the list."}
 	}
-	for text, at := range map[string]*time.Time{s.From: &q.From, s.To: &q.To} {
+	for text, at := range map[string]*time.Time{s.Get("from"): &q.From, s.Get("to"): &q.To} {
 		if text == "" {
 			continue
 		}
@@ -140,7 +131,7 @@ func (s *search) store(now time.Time) (q replay.Search, err error) {
 			return q, err
 		}
 	}
-	if o, target, err := rules.ParseRecorded(s.Text); err == nil { // it is a whole URL
+	if o, target, err := rules.ParseRecorded(q.Text); err == nil { // it is a whole URL
 		q.Text, q.URL = "", &store.Address{Origin: o, Target: target}
 	}
 	return q, nil
@@ -171,7 +162,7 @@ type decisionsPage struct {
 
 func (d *Dashboard) decisions(r *http.Request) (*view, error) {
 	s := searchOf(r)
-	if id, ok := decisionID(s.Text); ok {
+	if id, ok := decisionID(s.Get("q")); ok {
 		return &view{Page: redirected, Title: "/decisions/" + id}, nil
 	}
 	q, err := s.store(d.Now())
@@ -192,13 +183,9 @@ func (d *Dashboard) decisions(r *http.Request) (*view, error) {
 		p.Rows = append(p.Rows, rowOf(x))
 	}
 	if found.Next > 0 {
-		next := s
-		next.Before = found.Next
-		p.Next = next.Link()
-	} else if s.Within != "all" && s.Within != "" {
-		wider := s
-		wider.Within, wider.Before = "all", 0
-		p.Wider = wider.Link()
+		p.Next = s.with("before", strconv.FormatInt(found.Next, 10)).Link()
+	} else if within := s.Get("within"); within != "all" && within != "" {
+		p.Wider = s.with("within", "all").with("before", "").Link()
 	}
 	return &view{Page: "decisions", Title: "Decisions", Data: p}, nil
 }

@@ -40,27 +40,25 @@ func FuzzEvent(f *testing.F) {
 }
 
 // A fault in making a page is logged; heed and the streams of the page go on.
-func TestHub_AFaultInAPageEndsNothing(t *testing.T) {
+func TestLivePage_AFaultEndsNothing(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	h := hub{interval: time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil))}
-	defer h.close()
 	made := 0
-	p, ok := h.enter("overview", func(context.Context) ([]byte, error) {
+	p := livePage{log: slog.New(slog.NewTextHandler(&log, nil)), make: func(context.Context) ([]byte, error) {
 		if made++; made == 1 {
 			panic("a fault")
 		}
 		return []byte("state"), nil
-	})
-	if !ok {
-		t.Fatal("no stream")
-	}
-	text, changed, _ := h.last(p)
-	for text == nil {
-		<-changed
-		text, changed, _ = h.last(p)
-	}
-	if string(text) != "state" || !strings.Contains(log.String(), "a live page could not be made") {
+	}}
+	if text := p.state(); text != nil || !strings.Contains(log.String(), "a live page could not be made") {
 		t.Errorf("%q; the log: %s", text, log.String())
+	}
+	p.made = time.Time{}
+	if text := p.state(); string(text) != "state" {
+		t.Errorf("%q after the fault", text)
+	}
+	p.made = time.Now().Add(time.Hour)
+	if p.state(); made != 2 {
+		t.Errorf("a state that another viewer has made just now is made again")
 	}
 }

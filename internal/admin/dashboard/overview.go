@@ -60,17 +60,13 @@ const latestShown = 8
 
 func (d *Dashboard) overview(r *http.Request) (*view, error) {
 	live, _ := d.liveNow(r.Context()) // o.Why is the error
-	o := &overview{Live: live, Exempt: d.exempts()}
+	o := &overview{Live: live}
+	o.Exempt = slices.ContainsFunc(d.Heed.Config().Clients, func(c config.ClientConfig) bool { return c.Mode == "exempt" })
 	var err error
 	if o.Most, err = d.record.day(r.Context()); err != nil && d.Record != "" {
 		o.Why = err.Error()
 	}
 	return &view{Page: "overview", Title: "Overview", Data: o}, nil
-}
-
-// exempts reports whether the settings exempt clients.
-func (d *Dashboard) exempts() bool {
-	return slices.ContainsFunc(d.Heed.Config().Clients, func(c config.ClientConfig) bool { return c.Mode == "exempt" })
 }
 
 // overviewLive renders the part of the first page that is kept up to date.

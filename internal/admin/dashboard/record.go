@@ -26,15 +26,16 @@ const (
 	oneDay = 24 * time.Hour
 )
 
-// record reads the record for pages. The zero value with a path and a clock is ready.
+// record reads the record for pages. Make it with openedRecord.
 type record struct {
 	path string
 	now  func() time.Time
 
-	mu      sync.Mutex
-	open    *store.Record // nil: not opened yet
-	readers chan struct{}
-	waiting int // pages that wait for a reader to end
+	mu   sync.Mutex
+	open *store.Record // nil: not opened yet
+
+	pages   chan struct{} // holds one for each page that reads, or waits for that
+	readers chan struct{} // holds one for each page that reads
 
 	totals struct { // of the last 24 hours
 		sync.Mutex
@@ -45,7 +46,18 @@ type record struct {
 		sync.Mutex
 		periods map[int64]*reason.Counts // nil: not read yet
 	}
-	clients map[int64]*store.Client // under totals
+	clients memo.Map[int64, *store.Client]
+}
+
+// openedRecord returns the record at path; an empty path means that there is none. It opens
+// the record, which takes longer than a page may when it is large. An error is that of the
+// first page.
+func openedRecord(path string, now func() time.Time) *record {
+	d := &record{path: path, now: now, pages: make(chan struct{}, maxReaders+maxWaiting), readers: make(chan struct{}, maxReaders)}
+	if _, release, err := d.acquire(context.Background()); err == nil {
+		release()
+	}
+	return d
 }
 
 // acquire returns the record, when maxReaders pages read it after one of them has ended: each
@@ -56,48 +68,34 @@ func (d *record) acquire(ctx context.Context) (r *store.Record, release func(), 
 		return nil, nil, errNoRecord
 	}
 	d.mu.Lock()
-	if d.readers == nil {
-		d.readers = make(chan struct{}, maxReaders)
-	}
 	if d.open == nil {
 		d.open, err = store.OpenRecord(d.path)
 	}
 	r = d.open
-	crowded := d.waiting >= maxWaiting
-	if !crowded {
-		d.waiting++
-		defer d.stopWaiting()
-	}
 	d.mu.Unlock()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &shownError{404, "The record cannot be found.\nIt is made when heed starts; see heed status."}
+		err = &shownError{404, "The record cannot be found.\nIt is made when heed starts; see heed status."}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if crowded {
+	select {
+	case d.pages <- struct{}{}:
+	default:
 		return nil, nil, errBusy
 	}
 	select {
 	case d.readers <- struct{}{}:
-		return r, func() { <-d.readers }, nil
+		return r, d.release, nil
 	case <-ctx.Done():
+		<-d.pages
 		return nil, nil, ctx.Err()
 	}
 }
 
-func (d *record) stopWaiting() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting--
-}
-
-// prepare opens the record, which takes longer than a page may when it is large. An error
-// is that of the first page.
-func (d *record) prepare() {
-	if _, release, err := d.acquire(context.Background()); err == nil {
-		release()
-	}
+func (d *record) release() {
+	<-d.readers
+	<-d.pages
 }
 
 // read calls do with a reader of the record.

@@ -31,7 +31,11 @@ func (d *Dashboard) settings(*http.Request) (*view, error) {
 	c.Hosts = slices.Clone(c.Hosts)
 	p := &settingsPage{Source: c.Source(), Hash: c.Hash()}
 	c.Redact()
-	p.Lines = settingLines(c.Text(), d.changed(&c))
+	changed := "" // what differs from the defaults
+	if d.Defaults != nil {
+		changed = config.TreeText(c.Changed(d.Defaults))
+	}
+	p.Lines = settingLines(c.Text(), changed)
 	for _, l := range p.Lines {
 		if l.Changed {
 			p.Changed++
@@ -51,14 +55,6 @@ func (d *Dashboard) settings(*http.Request) (*view, error) {
 type settingLine struct {
 	Text    string
 	Changed bool // it differs from the defaults
-}
-
-// changed returns what differs from the defaults, in the form of proxy.toml.
-func (d *Dashboard) changed(c *config.Config) string {
-	if d.Defaults == nil {
-		return ""
-	}
-	return config.TreeText(c.Changed(d.Defaults))
 }
 
 // settingLines returns the lines of the settings. Those that are in changed, in the same

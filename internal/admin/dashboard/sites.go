@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"heed/internal/control"
 	"heed/internal/pace"
@@ -93,14 +92,6 @@ func (s *siteRow) For() string {
 		return ""
 	}
 	return s.CacheEntry.For
-}
-
-// Paused returns how long no request may start.
-func (s *siteRow) Paused() time.Duration {
-	if s.Queue == nil {
-		return 0
-	}
-	return s.Queue.Pause.Round(time.Second)
 }
 
 // sitePage is what the page of one site shows.

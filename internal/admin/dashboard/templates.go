@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -11,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/console"
 	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/safetext"
@@ -27,10 +27,7 @@ var pages = sync.OnceValue(parsePages)
 
 func parsePages() map[string]*template.Template {
 	layout := template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/layout.html"))
-	names, err := files.ReadDir("pages")
-	if err != nil {
-		panic(err) // it is embedded
-	}
+	names, _ := files.ReadDir("pages") // it is embedded
 	all := map[string]*template.Template{}
 	for _, n := range names {
 		if name, _ := strings.CutSuffix(n.Name(), ".html"); name != "layout" {
@@ -45,7 +42,6 @@ func parsePages() map[string]*template.Template {
 var functions = template.FuncMap{
 	"patterns": table.Patterns,
 	"text":     safetext.Visible,
-	"lines":    console.PrintableLines,
 	"stamp":    stamp,
 	"clock":    clock,
 	"style":    figures.Style,
@@ -60,7 +56,6 @@ var functions = template.FuncMap{
 	"asset":   func(name string) string { return "/assets/" + name },
 	"span":    func(d time.Duration) string { return d.Round(time.Second).String() },
 	"size":    func(n uint64) string { return figures.Size(int64(n)) },
-	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }
 
 // integer returns a number of any integer type.
@@ -98,14 +93,9 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sum := sha256.Sum256(text)
-	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", tag)
-	if r.Header.Get("If-None-Match") == tag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
+	h.Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
 	h.Set("Content-Type", types[name])
-	_, _ = w.Write(text) // the client may have left
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
 }

@@ -104,7 +104,7 @@ func (s *sums) read(now time.Time) (*totals, error) {
 func (s *sums) add(n *store.Total) error {
 	c := s.clients[n.Client]
 	if c == nil {
-		who, err := s.client(n.Client)
+		who, err := s.record.clients.Load(n.Client, maxKept, func() (*store.Client, error) { return s.reader.Client(n.Client) })
 		if err != nil {
 			return err
 		}
@@ -126,35 +126,17 @@ func (s *sums) add(n *store.Total) error {
 	return nil
 }
 
-// client returns a client of the record.
-func (s *sums) client(id int64) (*store.Client, error) {
-	known := &s.record.clients
-	if c := (*known)[id]; c != nil {
-		return c, nil
-	}
-	if *known == nil || len(*known) > maxKept {
-		*known = map[int64]*store.Client{}
-	}
-	c, err := s.reader.Client(id)
-	if err == nil {
-		(*known)[id] = c
-	}
-	return c, err
-}
-
 // mostListed is how many sites, agents and rules the overview lists.
 const mostListed = 8
 
 // listed returns t with its lists.
 func (s *sums) listed(t totals) (*totals, error) {
-	sites := map[int64]string{}
 	name := func(id int64) (string, error) {
-		if text, ok := sites[id]; ok || id == 0 {
-			return cmp.Or(text, "(no host)"), nil
+		if id == 0 {
+			return "(no host)", nil
 		}
 		o, err := s.reader.Site(id)
-		sites[id] = o.String()
-		return sites[id], err
+		return o.String(), err
 	}
 	for id, c := range top(s.sites) {
 		text, err := name(id)
@@ -192,4 +174,45 @@ func (s *sums) listed(t totals) (*totals, error) {
 		return cmp.Or(cmp.Compare(b.Requests(), a.Requests()), cmp.Compare(a.ID, b.ID))
 	})
 	return &t, nil
+}
+
+// verdicts are the verdicts by their names in the record.
+var verdicts = map[string]rules.Verdict{
+	rules.Allow.String(): rules.Allow, rules.Refuse.String(): rules.Refuse, rules.WouldRefuse.String(): rules.WouldRefuse,
+}
+
+// classOf returns the class of a recorded verdict; failed is as for reason.ClassOf.
+func classOf(v *store.Verdict, failed bool) reason.Class {
+	return reason.ClassOf(verdicts[v.Verdict], rules.Reason(v.Reason), failed)
+}
+
+// top yields the mostListed keys with the most requests, the largest number first.
+func top[K comparable](all map[K]*reason.Counts) func(func(K, *reason.Counts) bool) {
+	type entry struct {
+		key K
+		n   int64
+	}
+	before := func(a, b entry) int {
+		if c := cmp.Compare(b.n, a.n); c != 0 {
+			return c
+		}
+		return cmp.Compare(fmt.Sprint(a.key), fmt.Sprint(b.key)) // the same ones each time
+	}
+	var best []entry
+	for k, c := range all {
+		e := entry{k, c.Sum()}
+		if len(best) == mostListed && before(e, best[mostListed-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, e, before)
+		best = slices.Insert(best, at, e)
+		best = best[:min(len(best), mostListed)]
+	}
+	return func(yield func(K, *reason.Counts) bool) {
+		for _, e := range best {
+			if !yield(e.key, all[e.key]) {
+				return
+			}
+		}
+	}
 }

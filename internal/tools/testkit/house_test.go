@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"heed":                                 {"heed/internal/command", "heed/internal/sealed"},
 	"heed/internal/console":                {"heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/state":                  {"heed/internal/ownfile", "heed/internal/safetext"},
-	"heed/internal/control":                {"heed/internal/acl", "heed/internal/counts", "heed/internal/fleet", "heed/internal/pace", "heed/internal/policyfile", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
+	"heed/internal/control":                {"heed/internal/acl", "heed/internal/counts", "heed/internal/fleet", "heed/internal/pace", "heed/internal/policyfile", "heed/internal/sealed", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":                 {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":                  {"heed/cache", "heed/internal/acl", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/policyfile", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/check":                  {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/safetext", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/usage", "heed/rules", "heed/rules/lint"},

@@ -159,7 +159,15 @@ func lower(c byte) byte {
 // prefixFold reports whether s begins with prefix, which is in lower case,
 // whatever the case of s.
 func prefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+	if len(s) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if lower(s[i]) != prefix[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // equalFold reports whether s is word, which is in lower case, whatever the case of s.

@@ -38,7 +38,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	switch built := os.Getenv("HEED_TEST_BINARY"); {
 	case built != "":
 		return built, nil
-	case raceEnabled && Full:
+	case Race && Full:
 		// A folder of its own, since scripts find heed in the PATH by its name.
 		dir, flags = filepath.Join(dir, "race"), []string{"-race", withoutSQLite}
 	}

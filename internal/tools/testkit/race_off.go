@@ -2,5 +2,6 @@
 
 package testkit
 
-// raceEnabled: heed is built with the race detector when the tests are.
-const raceEnabled = false
+// Race reports whether the tests run with the race detector; heed is built with it, too, in the
+// long form.
+const Race = false

@@ -27,7 +27,7 @@ const (
 // and leave nothing behind.
 func TestHeed_IdleTunnels(t *testing.T) {
 	tunnels := mostIdle / 10
-	if testkit.Full {
+	if testkit.Full && !testkit.Race { // which multiplies the memory
 		tunnels = mostIdle
 	}
 	ledger := newLedger()

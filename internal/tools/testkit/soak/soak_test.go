@@ -30,9 +30,9 @@ func TestHeed_Soak(t *testing.T) {
 	// The Go runtime returns memory slowly: only a long round distinguishes a leak
 	// from that.
 	// In so short a time the heap has not found its size, and the race detector
-	// multiplies it: memory is what the long form is about.
+	// multiplies it: memory is what the long form without it is about.
 	lasts, warm, calm, slack := 3*time.Second, time.Second, testkit.Patience, int64(1<<30)
-	if testkit.Full {
+	if testkit.Full && !testkit.Race {
 		lasts, warm, calm, slack = 30*time.Minute, 3*time.Minute, 5*time.Minute, 16<<20
 	}
 	ledger := newLedger()

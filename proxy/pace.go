@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -136,6 +137,7 @@ type announced struct {
 func (a *announced) due(o rules.Origin, now time.Time) bool {
 	_, lately := a.Get(o, now)
 	if !lately {
+		o.Host = strings.Clone(o.Host) // it may be part of a whole request
 		a.Put(o, struct{}{}, now.Add(announceEvery), 0, maxAnnounced, 0)
 	}
 	return !lately

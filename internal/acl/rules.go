@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"strings"
 	"time"
 
 	"heed/internal/memo"
@@ -229,6 +230,7 @@ func (r *Rules) siteOf(o rules.Origin) *Site {
 	s, ok := r.sites.Get(o)
 	if !ok {
 		s = site(r.Hosts, o)
+		o.Host = strings.Clone(o.Host) // it may be part of a whole request
 		r.sites.Put(o, s, maxSites)
 	}
 	return s

@@ -2,9 +2,12 @@ package acl
 
 import (
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"heed/rules"
 )
@@ -165,4 +168,18 @@ func TestHeed_EachSettingComesFromTheFirstHostEntryThatHasIt(t *testing.T) {
 	if b.For(nil, origin(t, "http://www.example.org"), noon).Site != s {
 		t.Error("the terms of an origin are put together anew each time")
 	}
+}
+
+// A host is a part of the text of a whole request, which may have 64 KiB.
+func TestHeed_ARememberedSiteHoldsNoRequest(t *testing.T) {
+	head := strings.Repeat("x", 1<<10) + "site.test"
+	held := weak.Make(unsafe.StringData(head))
+	r := &Rules{Hosts: []Host{{Match: []HostPattern{host(t, "site.test")}}}}
+	r.siteOf(rules.Origin{Scheme: "http", Host: head[1<<10:], Port: 80})
+	head = ""
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("the text of the request is still held")
+	}
+	runtime.KeepAlive(r)
 }

@@ -33,12 +33,15 @@ func Stated(h http.Header) bool {
 	return false
 }
 
-// Statements returns the fields of a header that may have a statement.
+// Statements returns the fields of a header that may have a statement, without the rest of the
+// text that they are part of.
 func Statements(h http.Header) http.Header {
 	kept := make(http.Header)
 	for _, name := range slices.Concat(fields[:], misspelt[:], []string{"Link"}) {
 		if lines := h[name]; len(lines) > 0 {
-			kept[name] = slices.Clone(lines)
+			for _, line := range lines {
+				kept[name] = append(kept[name], strings.Clone(line)) // it may be part of a whole head
+			}
 		}
 	}
 	return kept

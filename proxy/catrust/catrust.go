@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,7 +76,7 @@ func ClientOf(address, host, userAgent string) Client {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(userAgent))
-	return Client{address, host, h.Sum64()}
+	return Client{address, strings.Clone(host), h.Sum64()} // host may be part of a whole request
 }
 
 // Opened notes that the tunnel of a is open.

@@ -1,9 +1,13 @@
 package catrust
 
 import (
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 )
 
 // The first rejection is not explained, and neither are others in tunnels that were
@@ -72,4 +76,20 @@ func TestRejected_OneMoreThanFitsForgetsOne(t *testing.T) {
 	if n := len(m.rejected); n != maxRemembered {
 		t.Errorf("%d rejections are left of %d", n, maxRemembered)
 	}
+}
+
+// A host is a part of the text of a whole request, which may have 64 KiB.
+func TestARememberedClientHoldsNoRequest(t *testing.T) {
+	head := strings.Repeat("x", 1<<10) + "a.test"
+	held := weak.Make(unsafe.StringData(head))
+	var m Memory
+	a := &Attempt{Client: ClientOf("192.0.2.1:5", head[1<<10:], "A/1")}
+	m.Opened(a, time.Now())
+	m.Accepted(a, time.Now())
+	head = ""
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("the text of the request is still held")
+	}
+	runtime.KeepAlive(&m)
 }

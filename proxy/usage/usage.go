@@ -260,6 +260,7 @@ func (j *Judge) remember(q *Request, v version) {
 		size += len(v.head.Elements[i].Content) + len(v.head.Elements[i].Text)
 	}
 	if size <= maxHeld {
+		key.url, key.etag = strings.Clone(key.url), strings.Clone(key.etag) // they may be parts of whole heads
 		j.pages.Put(key, v, maxPages)
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"heed/internal/signal"
 	"heed/internal/signal/page"
@@ -157,4 +160,22 @@ func TestJudge_AClientThatHasLeftEndsTheJudging(t *testing.T) {
 			t.Errorf("left at document %d: fetched %q, whole %v", nth, l.fetched, whole)
 		}
 	}
+}
+
+// A field and a URL are parts of the texts of a whole answer and a whole request.
+func TestJudge_ARememberedPageHoldsNoHead(t *testing.T) {
+	head := strings.Repeat("x", 1<<10) + "http://site.example/page" + `"v1"` + "noindex"
+	held := weak.Make(unsafe.StringData(head))
+	address, etag, field := head[1<<10:len(head)-11], head[len(head)-11:len(head)-7], head[len(head)-7:]
+	j := &Judge{}
+	j.remember(&Request{Settings: &Settings{}, URL: address}, version{status: 200, header: http.Header{"Etag": {etag}, "X-Robots-Tag": {field}}, head: &page.Head{}})
+	if _, ok := j.confirmed(&Request{Settings: &Settings{}, URL: strings.Clone(address)}, &http.Request{}, http.Header{"Etag": {`"v1"`}}); !ok {
+		t.Fatal("the page is not remembered")
+	}
+	head, address, etag, field = "", "", "", ""
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("the text of a head is still held")
+	}
+	runtime.KeepAlive(j)
 }

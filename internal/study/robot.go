@@ -193,15 +193,6 @@ func (sp *span) gap(gap int64, v *verdict) {
 	}
 }
 
-// addRanges counts a request inside or outside the ranges of its operator.
-func (r *robot) addRanges(e *event, ranges []netip.Prefix) {
-	if contains(ranges, e.place.addr) {
-		r.inside.count(e)
-	} else {
-		r.outside.count(e)
-	}
-}
-
 func (s *side) count(e *event) {
 	s.requests++
 	if e.robots {

@@ -322,7 +322,11 @@ func (s *Study) count(e *event) {
 	s.addParts(e)
 	s.chart.add(e.at, e.verdict.class)
 	if ranges, ok := s.Ranges[r.token]; ok {
-		r.addRanges(e, ranges)
+		if contains(ranges, e.place.addr) {
+			r.inside.count(e)
+		} else {
+			r.outside.count(e)
+		}
 	}
 }
 

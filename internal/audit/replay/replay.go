@@ -156,16 +156,11 @@ func (s *scan) run(ctx context.Context) error {
 		return s.entries(r, f.FirstSeq, f.LastSeq)
 	}
 	s.next.Store(f.FirstSeq)
-	return s.work(ctx)
-}
-
-// work runs one worker per processor until all chunks are judged.
-func (s *scan) work(ctx context.Context) error {
 	workers, working := errgroup.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() error { return s.worker(working) })
 	}
-	err := workers.Wait()
+	err = workers.Wait()
 	return cmp.Or(context.Cause(ctx), err)
 }
 

@@ -227,9 +227,6 @@ func (c *Conduct) Robots() string {
 
 // span writes seconds as a person reads them.
 func span(s Seconds) string {
-	if s == 0 {
-		return "-"
-	}
 	d := time.Duration(s) * time.Microsecond
 	switch {
 	case d >= time.Minute:

@@ -93,11 +93,6 @@ func (w *Writer) Complete() error {
 	w.flush()
 	w.completing.Lock()
 	defer w.completing.Unlock()
-	return w.completeLocked()
-}
-
-// completeLocked adds the rows of the tail to audit.db.
-func (w *Writer) completeLocked() error {
 	w.mu.Lock()
 	rows, number := w.queue, w.queuedTo
 	w.queue, w.emptied = w.emptied, nil

@@ -53,9 +53,7 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 			return err
 		}
 	}
-	s.Removed.Commits += c.n - s.Through
-	s.Removed.Entries += c.last[entryTable] - s.Last[entryTable]
-	s.Removed.Exempt += c.exempt - s.Exempt
+	s.Removed.Commits, s.Removed.Entries, s.Removed.Exempt = c.n, c.last[entryTable], c.exempt
 	s.Removed.Outcomes += outcomes
 	s.Kept = append(s.Kept, kept{c.last, names})
 	s.Through, s.Time, s.Last, s.Exempt, s.Hash = c.n, c.time, c.last, c.exempt, c.hash
@@ -116,11 +114,12 @@ func (c *conn) stub() (s *stub, err error) {
 	if err = c.row("SELECT pruned FROM commits WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1", &text); err != nil {
 		return nil, err
 	}
-	if text != nil {
-		return readStub(text)
+	if s = new(stub); text != nil {
+		return s, json.Unmarshal(text, s)
 	}
 	pairs, _, err := c.about()
-	return &stub{Root: root(pairs)}, err
+	s.Root = root(pairs)
+	return s, err
 }
 
 // addStub adds a commit over no rows that contains s.
@@ -172,15 +171,6 @@ type Removed struct {
 	Exempt   int64     `json:"exempt"`
 	From     time.Time `json:"from"` // of the first decision removed
 	To       time.Time `json:"to"`   // and of the last
-}
-
-// readStub decodes the stub in a commit's column pruned.
-func readStub(b []byte) (*stub, error) {
-	s := new(stub)
-	if err := json.Unmarshal(b, s); err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // last returns the last commit removed.

@@ -345,9 +345,15 @@ func once(records []*Record) error {
 			if ok && first.content != content {
 				return fmt.Errorf("%s and %s have the decision %x, but with different contents\nSee `heed audit verify`, and name one of them", first.record.Path, r.Path, id)
 			}
-			if ok {
-				r.leaveOut(seq)
+			if !ok {
+				return nil
 			}
+			if n := len(r.without); n > 0 && r.without[n-1].last == seq-1 {
+				r.without[n-1].last = seq
+			} else {
+				r.without = append(r.without, span{seq, seq})
+			}
+			r.Elsewhere++
 			return nil
 		})
 		if err != nil {
@@ -382,16 +388,6 @@ FROM entry e JOIN ground g ON g.id = e.ground WHERE e.time BETWEEN %d AND %d AND
 
 // seed is that of the hashes of contents.
 var seed = maphash.MakeSeed()
-
-// leaveOut adds the decision seq, which is after those added before.
-func (r *Record) leaveOut(seq int64) {
-	r.Elsewhere++
-	if n := len(r.without); n > 0 && r.without[n-1].last == seq-1 {
-		r.without[n-1].last = seq
-		return
-	}
-	r.without = append(r.without, span{seq, seq})
-}
 
 // beginWithout returns the statements that replace the table entry by a view without
 // the decisions left out.

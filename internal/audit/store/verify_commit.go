@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -212,8 +213,8 @@ func (v *verifier) latest() error {
 	defer at.Close()
 	if at.id != end {
 		b, _ := at.values[lastTable+4].([]byte)
-		s, err := readStub(b)
-		if err != nil {
+		s := new(stub)
+		if err := json.Unmarshal(b, s); err != nil {
 			return damaged(&commit{n: at.id}, commits, at.id, "what it says was pruned cannot be read: "+err.Error())
 		}
 		if !s.plausible() {
@@ -249,10 +250,16 @@ func (v *verifier) removed(root digest) error {
 			}
 		}
 		if digest(d.Sum(nil)) != part.Digest {
-			return v.keptDamage()
+			return &Damage{What: fmt.Sprintf("the rows of the commits up to %d that stayed when they were pruned are not as they were written", s.Through),
+				Means: "A name, a robots.txt or a reason that decisions refer to was changed, added or removed. The chain from there on says who asked and when, but the names themselves are not proved."}
 		}
 	}
-	return v.noneRemoved()
+	for t := runTable; t < lastTable; t++ { // rows that the stub does not list as kept
+		if id := v.at[t].id; id <= s.Last[t] {
+			return damaged(s.last(), t, id, isExtra)
+		}
+	}
+	return nil
 }
 
 // coverKept adds the rows of t up to the id last to d.
@@ -278,20 +285,4 @@ func (v *verifier) coverKept(d hash.Hash, t table, last int64) error {
 func (s *stub) plausible() bool {
 	r := &s.Removed
 	return s.Through > 0 && r.Commits == s.Through && r.Entries == s.Last[entryTable] && 0 <= r.Outcomes && r.Outcomes <= r.Entries
-}
-
-func (v *verifier) keptDamage() *Damage {
-	return &Damage{What: fmt.Sprintf("the rows of the commits up to %d that stayed when they were pruned are not as they were written", v.stub.Through),
-		Means: "A name, a robots.txt or a reason that decisions refer to was changed, added or removed. The chain from there on says who asked and when, but the names themselves are not proved."}
-}
-
-// noneRemoved returns a *Damage when rows of removed commits are in the file that the
-// stub does not list as kept.
-func (v *verifier) noneRemoved() error {
-	for t := runTable; t < lastTable; t++ {
-		if id := v.at[t].id; id <= v.stub.Last[t] {
-			return damaged(v.stub.last(), t, id, isExtra)
-		}
-	}
-	return nil
 }

@@ -83,7 +83,12 @@ func (w *Writer) Decided(e *audit.Entry) error {
 	w.mu.Lock()
 	if e.Decision.Reason == rules.ReasonExempt {
 		defer w.mu.Unlock()
-		return w.exemptLocked()
+		if w.closed {
+			return errClosed
+		}
+		w.exempt++
+		w.signal()
+		return nil
 	}
 	if err := w.refusesLocked(); err != nil {
 		defer w.mu.Unlock()
@@ -150,15 +155,6 @@ func (w *Writer) endGapLocked() {
 		w.next.rows = w.encode.exempt(w.next.rows, g.To, g.Refused, g.Text())
 		w.next.gap, w.gap = w.next.gap.And(g), audit.Gap{}
 	}
-}
-
-func (w *Writer) exemptLocked() error {
-	if w.closed {
-		return errClosed
-	}
-	w.exempt++
-	w.signal()
-	return nil
 }
 
 // signal wakes the goroutine that completes audit.db.

@@ -151,14 +151,14 @@ func (c *Config) checkTerms(d *decoder, t *HostRules) {
 	}
 	for _, name := range t.Clients {
 		known := slices.ContainsFunc(c.Clients, func(cl ClientConfig) bool { return cl.Name == name })
-		if !known && !d.namesUnknown() {
+		if !known && !namesUnknown(d) {
 			d.problem("host.clients", "host.clients: there is no [[client]] called %q", name)
 		}
 	}
 }
 
 // namesUnknown reports whether the name of a [[client]] could not be decoded.
-func (d *decoder) namesUnknown() bool {
+func namesUnknown(d *decoder) bool {
 	for wrong := range d.wrong {
 		if path := strings.TrimLeft(wrong, "0123456789 "); path == "client" || path == "client.name" {
 			return true

@@ -191,7 +191,7 @@ func (p *Pool) visitTurn(ctx context.Context, v cache.Visit) (context.Context, f
 		patience = time.Until(end)
 	}
 	a := p.Turns.Take(ctx, &pace.Ask{
-		Settings: &p.cfg.Pacing.Settings, Origin: v.Origin, Hints: v.Hints, RobotsTxt: v.RobotsTxt,
+		Settings: p.pacing.Load(), Origin: v.Origin, Hints: v.Hints, RobotsTxt: v.RobotsTxt,
 		Agent: "heed", Client: "heed", Name: "heed", Patience: &patience,
 	})
 	switch {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -72,6 +73,8 @@ type Pool struct {
 	signing signing                // of heed's own requests
 	version string                 // equal for pools with the same routes; empty: not compared
 
+	pacing atomic.Pointer[pace.Settings] // of heed's own visits; those of the latest Renew
+
 	mu   sync.Mutex
 	open []*Route // least recently requested first
 }
@@ -94,7 +97,9 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	if o.Self == nil {
 		o.Self = &acl.Addrs{}
 	}
-	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}, nil
+	p := &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}
+	p.pacing.Store(&cfg.Pacing.Settings)
+	return p, nil
 }
 
 // Open opens the route of the settings, without a pool to share it.
@@ -118,6 +123,7 @@ func Renew(current *Pool, cfg *config.Config, environ []string, o Options) (*Poo
 		return nil, err
 	}
 	if next.version = id + cfg.RoutesKey(); current != nil && current.version == next.version {
+		current.pacing.Store(&cfg.Pacing.Settings)
 		return current, nil
 	}
 	return next, nil

@@ -1,15 +1,20 @@
 package route
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"heed/cache"
 	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/pace"
 	"heed/internal/tools/testkit/fixture"
+	"heed/rules"
 )
 
 func emptyPool(t *testing.T) *Pool {
@@ -172,5 +177,37 @@ func TestHeed_HostsWithASeparateRouteMakeAnotherRoute(t *testing.T) {
 	}
 	if id, err := plain.identity(control.RouteSpec{}); err != nil || seen[id] != "" {
 		t.Errorf("settings of hosts without a route make another one, %v", err)
+	}
+}
+
+// A reload that changes [pacing] alone keeps the routes. The turns that heed takes for a
+// robots.txt to which a site redirects follow the new settings too.
+func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
+	settings := func(delay time.Duration) *config.Config {
+		cfg := &config.Config{}
+		cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay, cfg.Pacing.MaxWait = delay, time.Hour, time.Hour
+		return cfg
+	}
+	before, err := Renew(nil, settings(0), nil, Options{Turns: pace.New(pace.Config{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := Renew(before, settings(time.Minute), nil, Options{})
+	if err != nil || after != before {
+		t.Fatalf("%p, not %p: %v", after, before, err)
+	}
+	v := cache.Visit{Origin: rules.Origin{Scheme: "http", Host: "site.test", Port: 80}}
+	turned, end, err := after.visitTurn(t.Context(), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if turn, ok := turned.Value(turnKey{}).(pace.Turn); ok {
+		turn.Started()
+	}
+	end()
+	soon, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, _, err := after.visitTurn(soon, v); err != errNoTurn {
+		t.Errorf("the second visit did not wait for a minute: %v", err)
 	}
 }

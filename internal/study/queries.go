@@ -103,8 +103,8 @@ const obedienceQuery = `SELECT site, token, count(*) AS requests, sum(class = 'r
 FROM requests WHERE category <> '' GROUP BY site, token ORDER BY requests DESC, site, token;
 `
 
-// withinParts returns what the queries about asks begin with, and the condition and the
-// count for a number of hours.
+// asksCTE is what the queries about asks for robots.txt begin with: each with the time of the
+// same robot's next one at that site.
 const asksCTE = `WITH asks AS (
   SELECT site, token, us, lead(us) OVER (PARTITION BY site, token ORDER BY n) AS next,
     (SELECT max(us) FROM requests) AS last

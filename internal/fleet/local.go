@@ -91,7 +91,9 @@ func (m *history) hold(key string, till time.Time) {
 
 // release removes a pause.
 func (m *history) release(key string) {
-	m.holds.Put(key, hold{}, time.Time{}, 0, maxKnown, 0)
+	if _, known := m.holds.Get(key, time.Now()); known { // another would make room for one that is not
+		m.holds.Put(key, hold{}, time.Time{}, 0, maxKnown, 0)
+	}
 }
 
 // laneKey returns the name of a lane among those of all hosts.

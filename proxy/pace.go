@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -130,15 +131,18 @@ const (
 
 // announced has the sites for which waits were announced lately. The zero value is ready.
 type announced struct {
-	memo.Kept[rules.Origin, struct{}]
+	mu     sync.Mutex // held to look and to remember: of requests at the same time one announces
+	lately memo.Kept[rules.Origin, struct{}]
 }
 
 // due reports whether a wait for o is to be announced now, and remembers that it was.
 func (a *announced) due(o rules.Origin, now time.Time) bool {
-	_, lately := a.Get(o, now)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, lately := a.lately.Get(o, now)
 	if !lately {
 		o.Host = strings.Clone(o.Host) // it may be part of a whole request
-		a.Put(o, struct{}{}, now.Add(announceEvery), 0, maxAnnounced, 0)
+		a.lately.Put(o, struct{}{}, now.Add(announceEvery), 0, maxAnnounced, 0)
 	}
 	return !lately
 }

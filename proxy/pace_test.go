@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -291,5 +292,25 @@ func TestHeed_TunnelsTakeTurns(t *testing.T) {
 	r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Method == "CONNECT" })
 	if got := p.ended(t); got != "started, ended" {
 		t.Error(got)
+	}
+}
+
+// Of requests that begin to wait for a site at the same time one has its wait announced.
+func TestAnnounced_OneOfRequestsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	for range 20000 {
+		var a announced
+		var due atomic.Int32
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if a.due(rules.Origin{Host: "a.test"}, time.Unix(0, 0)) {
+					due.Add(1)
+				}
+			})
+		}
+		if all.Wait(); due.Load() != 1 {
+			t.Fatalf("%d waits were announced", due.Load())
+		}
 	}
 }

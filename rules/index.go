@@ -48,12 +48,21 @@ func (x *index) find(s *judging, f *file, target string) int {
 		s.steps -= stepsPerNode + int(r.size)/octetsPerStep
 		return r.first(f) > target
 	})
-	best, from := -1, -1
+	if after == 0 {
+		return -1
+	}
+	best, from, common := -1, -1, 0
+	for last := x.rules[after-1].first(f); common < min(len(last), len(target)) && last[common] == target[common]; {
+		common++
+	}
+	s.steps -= common
 	for i := after - 1; i >= 0 && s.steps >= 0; i = int(x.rules[i].before) {
-		r := &x.rules[i]
-		if r.rule&gramsHere == 0 {
+		switch r := &x.rules[i]; {
+		case int(r.size) > common: // it does not begin the target
+			s.steps--
+		case r.rule&gramsHere == 0:
 			best = s.try(f, r.rule, target, best)
-		} else if strings.HasPrefix(target, r.first(f)) {
+		default:
 			from = int(r.size) // the shortest is last
 		}
 	}

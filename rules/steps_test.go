@@ -72,6 +72,22 @@ func TestHeed_WildcardsCostTargetsThatTheyMayMatch(t *testing.T) {
 	}
 }
 
+// TestHeed_RulesThatBeginAlikeCostOtherTargetsLittle has rules whose first pieces each begin the
+// next, and asks in many readings about a part of the site with none.
+func TestHeed_RulesThatBeginAlikeCostOtherTargetsLittle(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("User-agent: *\n")
+	for i := range 950 * fewWild {
+		fmt.Fprintf(&b, "Disallow: /%s*q%d\n", strings.Repeat("a", i/fewWild+1), i)
+	}
+	p := NewAs(Strict, Source{State: Available}, []byte(b.String()))
+	target := "/b;x=1/c;y=2/%2e%2e;z/%252e/..;/%3b//%5c%2f./%25255c" + strings.Repeat("/x;%2f%255c", 30) + "?q=%2541&b=%26;c"
+	if taken, d := stepsOf(p, target); d.Verdict != Allow || taken > maxSteps/16 {
+		t.Errorf("%d steps, %+v", taken, d)
+	}
+}
+
 // TestHeed_APlainTargetHasOneReading makes targets at random, of which those that are not
 // read in other ways are judged as they are.
 func TestHeed_APlainTargetHasOneReading(t *testing.T) {

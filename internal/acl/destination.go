@@ -315,6 +315,9 @@ func (a *Addrs) change(addr net.Addr, by func(own []netip.Addr, at netip.Addr) [
 		maps.Copy(next, *before)
 	}
 	next[at.Port()] = by(slices.Clone(next[at.Port()]), plain(at.Addr()))
+	if len(next[at.Port()]) == 0 {
+		delete(next, at.Port()) // each run has listened on another port
+	}
 	a.ports.Store(&next)
 }
 

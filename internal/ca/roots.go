@@ -151,9 +151,10 @@ func systemRoots() (all [][]byte, err error) {
 		if all, err = readPath(file); err != nil {
 			return nil, fmt.Errorf("SSL_CERT_FILE: %w", err)
 		}
-	}
-	for i := 0; i < len(systemFiles) && len(all) == 0; i++ {
-		all = readCertificates(systemFiles[i])
+	} else {
+		for i := 0; i < len(systemFiles) && len(all) == 0; i++ {
+			all = readCertificates(systemFiles[i])
+		}
 	}
 	var dirs []string
 	if list := os.Getenv("SSL_CERT_DIR"); list != "" {

@@ -73,6 +73,21 @@ func TestBundleReadsDirectories(t *testing.T) {
 	holds(t, bundle, one.cert, two.cert, three.cert, a.chain[0])
 }
 
+// An SSL_CERT_FILE without certificates, an empty directory, leaves those of SSL_CERT_DIR alone.
+func TestBundleHasNoRootsThatTheEnvironmentDoesNotName(t *testing.T) {
+	one := issue(t, "One", nil, nil, nil)
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "one.pem"), pemOf(certificateBlock, one.cert.Raw), 0o644)
+	t.Setenv("SSL_CERT_FILE", t.TempDir())
+	t.Setenv("SSL_CERT_DIR", dir)
+	a := open(t, noon)
+	bundle, err := Bundle(a, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, bundle, one.cert, a.chain[0])
+}
+
 func TestBundleFindsTheRootsOfThisSystem(t *testing.T) {
 	t.Setenv("SSL_CERT_FILE", "")
 	t.Setenv("SSL_CERT_DIR", "")

@@ -140,6 +140,7 @@ func (d *daemon) applyLocked(g *runtimeConfig) {
 		rules = d.added(rules)
 	}
 	d.current.Store(g)
+	g.pool.Pace(&g.cfg.Pacing.Settings)
 	d.settings.Store(g.settings(g.route, rules))
 	for _, s := range d.runs {
 		s.apply(g, rules)

@@ -74,7 +74,7 @@ type Pool struct {
 	signing signing                // of heed's own requests
 	version string                 // equal for pools with the same routes; empty: not compared
 
-	pacing atomic.Pointer[pace.Settings] // of heed's own visits; those of the latest Renew
+	pacing atomic.Pointer[pace.Settings] // of heed's own visits; see Pace
 
 	mu   sync.Mutex
 	open []*Route // least recently requested first
@@ -126,11 +126,14 @@ func Renew(current *Pool, cfg *config.Config, environ []string, o Options) (*Poo
 		return nil, err
 	}
 	if next.version = id + cfg.RoutesKey(); current != nil && current.version == next.version {
-		current.pacing.Store(&cfg.Pacing.Settings)
 		return current, nil
 	}
 	return next, nil
 }
+
+// Pace makes heed's own visits keep these settings from now on: those of a reload can leave the
+// routes as they are, and are in effect only when all of it has succeeded.
+func (p *Pool) Pace(s *pace.Settings) { p.pacing.Store(s) }
 
 // Route returns the route that spec describes, which it opens unless it is open.
 func (p *Pool) Route(spec control.RouteSpec) (*Route, error) {

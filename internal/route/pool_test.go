@@ -190,7 +190,7 @@ func TestHeed_HostsWithASeparateRouteMakeAnotherRoute(t *testing.T) {
 }
 
 // A reload that changes [pacing] alone keeps the routes. The turns that heed takes for a
-// robots.txt to which a site redirects follow the new settings too.
+// robots.txt to which a site redirects follow the new settings too, when it has succeeded.
 func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
 	settings := func(delay time.Duration) *config.Config {
 		cfg := &config.Config{}
@@ -201,20 +201,34 @@ func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := Renew(before, settings(time.Hour), nil, Options{})
+	slower := settings(time.Hour)
+	after, err := Renew(before, slower, nil, Options{})
 	if err != nil || after != before {
 		t.Fatalf("%p, not %p: %v", after, before, err)
 	}
 	v := cache.Visit{Origin: rules.Origin{Scheme: "http", Host: "site.test", Port: 80}}
-	turned, end, err := after.visitTurn(t.Context(), v)
-	if err != nil {
-		t.Fatal(err)
+	visit := func(host string) error {
+		v.Origin.Host = host
+		turned, end, err := after.visitTurn(t.Context(), v)
+		if err != nil {
+			return err
+		}
+		if turn, ok := turned.Value(turnKey{}).(pace.Turn); ok {
+			turn.Started()
+		}
+		end()
+		return nil
 	}
-	if turn, ok := turned.Value(turnKey{}).(pace.Turn); ok {
-		turn.Started()
+	for range 2 {
+		if err := visit("a.test"); err != nil {
+			t.Errorf("settings that are not in effect yet: %v", err)
+		}
 	}
-	end()
-	if _, _, err := after.visitTurn(t.Context(), v); err != errNoTurn {
+	after.Pace(&slower.Pacing.Settings)
+	if err := visit("b.test"); err != nil {
+		t.Error(err)
+	}
+	if err := visit("b.test"); err != errNoTurn {
 		t.Errorf("the second visit does not wait for an hour: %v", err)
 	}
 }

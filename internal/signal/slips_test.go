@@ -63,6 +63,7 @@ func TestHeed_SlipsHideNoStatement(t *testing.T) {
 		`<meta name="googlebot, examplebot" content="noindex">`, `<meta name="robots,googlebot" content="noindex">`, `<meta name="meta robots" content="noindex">`, "<meta name=\"\u00a0robots\" content=noindex>",
 		`<meta property="robots" content="noindex">`, `<meta itemprop="robots" content="noindex">`, `<meta http-equiv="X-Robots-Tag" content="noindex">`, `<meta http-equiv="robots" content="noindex">`,
 		`<meta name="robots" value="noindex">`, `<meta name="robots" contents="noindex">`, `<meta name='"robots"' content='"noindex"'>`, `<meta name="robots.txt" content="noindex">`,
+		`<meta itemprop="robots" property="og:title" content="noindex">`, `<meta name="robots" contents="noindex" value="all">`, // the first of two
 	} {
 		if got := refused(request{head: "<head>" + element + "</head>"}.judge(t)); got != "search" {
 			t.Errorf("%s refuses %q", element, got)

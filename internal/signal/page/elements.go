@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -163,7 +164,7 @@ func (r *reader) mayMatter(name string, raw []byte) bool {
 		return true
 	case name != "meta":
 		return containsFold(raw, "rsl")
-	case !slices.ContainsFunc(attributeNames[:nameAttributes], func(name string) bool { return containsFold(raw, name) }):
+	case !slices.ContainsFunc(nameAttributes, func(name string) bool { return containsFold(raw, name) }):
 		return false
 	}
 	return r.wanted == nil || slices.ContainsFunc(r.wanted, func(wanted string) bool { return containsFold(raw, wanted) })
@@ -227,11 +228,14 @@ func (r *reader) text(z *html.Tokenizer) {
 	}
 }
 
-// attributeNames are the attributes that matter. The first nameAttributes of them have the name
-// of a META element.
-var attributeNames = [...]string{"name", "http-equiv", "property", "itemprop", "content", "value", "contents", "rel", "type", "href"}
+// nameAttributes are the attributes that have the name of a META element.
+var nameAttributes = []string{"name", "http-equiv", "property", "itemprop"}
 
-const nameAttributes = 4
+// attributeNames are the attributes that matter, those with a name first.
+var attributeNames = [...]string{"name", "http-equiv", "property", "content", "value", "rel", "type", "href"}
+
+// synonyms are attributes that are read as others: of two that mean the same the first counts.
+var synonyms = map[string]string{"itemprop": "property", "contents": "value"}
 
 // attributes are those of a tag, in the order of attributeNames; nil for one that is missing.
 // They are valid until the next token.
@@ -244,7 +248,8 @@ func attributesOf(z *html.Tokenizer) (a attributes) {
 	for more := true; more; {
 		var key, value []byte
 		key, value, more = z.TagAttr()
-		if i := slices.Index(attributeNames[:], string(key)); i >= 0 && a[i] == nil {
+		name := string(key)
+		if i := slices.Index(attributeNames[:], cmp.Or(synonyms[name], name)); i >= 0 && a[i] == nil {
 			if value == nil {
 				value = []byte{}
 			}
@@ -283,18 +288,18 @@ func (r *reader) element(tag string, a *attributes) {
 // another name.
 func (r *reader) meta(e *Element, a *attributes) bool {
 	var name []byte
-	for i := 0; i < nameAttributes && len(name) == 0; i++ {
-		name = bytes.TrimSpace(a[i])
+	for _, attribute := range []string{"name", "http-equiv", "property"} {
+		if len(name) == 0 {
+			name = bytes.TrimSpace(a.get(attribute))
+		}
 	}
 	e.Name = strings.ToLower(r.decoded(name))
 	if r.wanted != nil && !slices.Contains(r.wanted, e.Name) {
 		e.Name = r.oneOf(e.Name)
 	}
 	content := a.get("content")
-	for _, other := range []string{"value", "contents"} {
-		if content == nil {
-			content = a.get(other)
-		}
+	if content == nil {
+		content = a.get("value")
 	}
 	e.Content = r.decoded(content)
 	e.Broken = content == nil && r.wanted != nil && containsFold(r.tag, "index")

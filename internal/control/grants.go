@@ -61,7 +61,6 @@ func (g Granted) IsZero() bool { return len(g.Breaks)+len(g.Exceptions) == 0 }
 func (g Granted) Without(now time.Time) (left Granted, ended []string, next time.Time) {
 	lasts := func(end time.Time, text func() string) bool {
 		switch {
-		case end.IsZero():
 		case !now.Before(end):
 			ended = append(ended, text())
 			return false
@@ -77,7 +76,7 @@ func (g Granted) Without(now time.Time) (left Granted, ended []string, next time
 		}
 	}
 	for _, e := range g.Exceptions {
-		if lasts(e.Expires, e.Text) {
+		if e.Expires.IsZero() || lasts(e.Expires, e.Text) {
 			left.Exceptions = append(left.Exceptions, e)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"golang.org/x/net/http/httpproxy"
 
@@ -32,8 +33,8 @@ import (
 	"heed/rules"
 )
 
-// maxRoutes bounds the open routes of a pool: one more takes the place of the one that was
-// requested least recently. Who uses that one goes on with it.
+// maxRoutes bounds the routes that a pool keeps open: one more takes the place of the one that was
+// requested least recently. Who uses that one goes on with it, and until then it is found again.
 const maxRoutes = 16
 
 // Route is an open route to sites: a transport, and the policies fetched over it.
@@ -77,6 +78,8 @@ type Pool struct {
 
 	mu   sync.Mutex
 	open []*Route // least recently requested first
+
+	evicted []weak.Pointer[Route] // out of open; each may be in use
 }
 
 // NewPool returns a pool for the settings without open routes. environ resolves their
@@ -146,13 +149,24 @@ func (p *Pool) Route(spec control.RouteSpec) (*Route, error) {
 		p.open = append(slices.Delete(p.open, i, i+1), r)
 		return r, nil
 	}
-	r, err := p.newRoute(spec)
-	if err != nil {
-		return nil, err
+	var r *Route
+	p.evicted = slices.DeleteFunc(p.evicted, func(w weak.Pointer[Route]) bool {
+		e := w.Value()
+		if e != nil && e.Key == key {
+			r = e
+		}
+		return e == nil || e == r // nil: nobody uses it any more
+	})
+	if r == nil {
+		var err error
+		if r, err = p.newRoute(spec); err != nil {
+			return nil, err
+		}
+		r.Key = key
 	}
-	r.Key = key
 	if len(p.open) == maxRoutes {
 		p.open[0].Transport.CloseIdleConnections()
+		p.evicted = append(p.evicted, weak.Make(p.open[0]))
 		p.open = slices.Delete(p.open, 0, 1)
 	}
 	p.open = append(p.open, r)
@@ -169,11 +183,17 @@ func (p *Pool) Refresh() (dropped int) {
 	return dropped
 }
 
-// All returns the open routes.
+// All returns the open routes, and those that are in use.
 func (p *Pool) All() []*Route {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.open)
+	all := slices.Clone(p.open)
+	for _, w := range p.evicted {
+		if r := w.Value(); r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // newRoute opens the route that spec describes.

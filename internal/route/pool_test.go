@@ -3,6 +3,8 @@ package route
 import (
 	"fmt"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,23 +50,31 @@ func TestHeed_RunsWithTheSameRouteSharePolicies(t *testing.T) {
 	}
 }
 
-// The routes are bounded: the one that was requested least recently goes, and who uses it goes on
-// with it.
+// The routes that are kept open are bounded. One that is not among them any more is found as long
+// as somebody uses it: what is done to all routes is done to it.
 func TestHeed_OpenRoutesAreBounded(t *testing.T) {
 	s := emptyPool(t)
-	kept, gone := take(t, s, control.RouteSpec{}), take(t, s, byProxy(0))
+	kept, used := take(t, s, control.RouteSpec{}), take(t, s, byProxy(0))
 	for i := range 3 * maxRoutes {
 		take(t, s, byProxy(i+1))
 		if take(t, s, control.RouteSpec{}) != kept {
 			t.Fatal("a route that is requested again and again was closed")
 		}
 	}
-	if len(s.open) != maxRoutes {
-		t.Errorf("%d routes are open, want %d", len(s.open), maxRoutes)
+	if len(s.open) != maxRoutes || slices.Contains(s.open, used) {
+		t.Errorf("%d routes are open, want %d, without one that was not requested for long", len(s.open), maxRoutes)
 	}
-	if take(t, s, byProxy(0)) == gone {
-		t.Error("a route that was not requested for long is open")
+	if !slices.Contains(s.All(), used) {
+		t.Error("a route in use is not among all")
 	}
+	if take(t, s, byProxy(0)) != used {
+		t.Error("a route in use was opened again: its policies and connections are not shared")
+	}
+	runtime.GC()
+	if take(t, s, byProxy(1)); len(s.evicted) > 1 { // the one before the oldest that is open
+		t.Errorf("%d routes that nobody uses are remembered", len(s.evicted)-1)
+	}
+	runtime.KeepAlive(used)
 }
 
 func TestHeed_RootsThatAreNoneAreAnError(t *testing.T) {

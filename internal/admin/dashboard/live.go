@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
 )
 
@@ -24,32 +23,37 @@ type livePage struct {
 	make func(context.Context) ([]byte, error)
 	log  *slog.Logger
 
-	mu   sync.Mutex
-	text []byte // the last state; nil: none was made yet
+	turn chan struct{} // holds one while a viewer makes the state, or reads it
+	text []byte        // the last state; nil: none was made yet
 	made time.Time
 }
 
 // state returns the state of half of liveInterval ago or later; the one before when none can
-// be made.
-func (p *livePage) state() []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// be made. It waits no longer than ctx, of the viewer, unless this one makes the state, which
+// ends with closed; false when ctx has ended.
+func (p *livePage) state(ctx, closed context.Context) (text []byte, ok bool) {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false
+	}
+	defer func() { <-p.turn }()
 	if time.Since(p.made) > liveInterval/2 {
-		p.remakeLocked()
+		p.remakeLocked(closed)
 		p.made = time.Now()
 	}
-	return p.text
+	return p.text, ctx.Err() == nil
 }
 
 // remakeLocked makes a state, for all viewers, whoever leaves meanwhile. A fault in that is
 // logged, and ends no stream.
-func (p *livePage) remakeLocked() {
+func (p *livePage) remakeLocked(ctx context.Context) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.log.Error("a live page could not be made", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
 	}()
-	if text, err := p.make(context.Background()); err == nil {
+	if text, err := p.make(ctx); err == nil {
 		p.text = text
 	}
 }
@@ -58,8 +62,8 @@ func (p *livePage) remakeLocked() {
 // from the last one, with lines of HTML as its data. It ends when its viewer leaves, is not
 // admitted any more or is too slow, and with Close. A slow viewer gets the last state when it
 // has read the one before, and none between.
-func (d *Dashboard) stream(make func(context.Context) ([]byte, error)) http.HandlerFunc {
-	page := &livePage{make: make, log: d.Log}
+func (d *Dashboard) stream(state func(context.Context) ([]byte, error)) http.HandlerFunc {
+	page := &livePage{make: state, log: d.Log, turn: make(chan struct{}, 1)}
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer d.viewers.Add(-1)
 		if d.viewers.Add(1) > maxStreams || d.closed.Err() != nil {
@@ -77,19 +81,24 @@ func (d *Dashboard) stream(make func(context.Context) ([]byte, error)) http.Hand
 			_, err := w.Write(text)
 			return err == nil && control.Flush() == nil
 		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(d.closed, cancel)()
 		tick := time.NewTicker(liveInterval)
 		defer tick.Stop()
 		sent, at := []byte(nil), time.Now()
-		for open := control.Flush() == nil; open && d.Admitted(r.Context()); {
-			if text := page.state(); !bytes.Equal(text, sent) {
+		for open := control.Flush() == nil; open; {
+			text, ok := page.state(ctx, d.closed)
+			if !ok || !d.Admitted(r.Context()) {
+				return
+			}
+			if !bytes.Equal(text, sent) {
 				sent, at, open = text, time.Now(), write(event(text))
 			} else if time.Since(at) > keepAlive {
 				at, open = time.Now(), write([]byte(":\n\n"))
 			}
 			select {
-			case <-r.Context().Done():
-				return
-			case <-d.closed.Done():
+			case <-ctx.Done():
 				return
 			case <-tick.C:
 			}

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -44,21 +47,100 @@ func TestLivePage_AFaultEndsNothing(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	made := 0
-	p := livePage{log: slog.New(slog.NewTextHandler(&log, nil)), make: func(context.Context) ([]byte, error) {
+	p := livePage{turn: make(chan struct{}, 1), log: slog.New(slog.NewTextHandler(&log, nil)), make: func(context.Context) ([]byte, error) {
 		if made++; made == 1 {
 			panic("a fault")
 		}
 		return []byte("state"), nil
 	}}
-	if text := p.state(); text != nil || !strings.Contains(log.String(), "a live page could not be made") {
+	now := func() []byte {
+		text, _ := p.state(t.Context(), t.Context())
+		return text
+	}
+	if text := now(); text != nil || !strings.Contains(log.String(), "a live page could not be made") {
 		t.Errorf("%q; the log: %s", text, log.String())
 	}
 	p.made = time.Time{}
-	if text := p.state(); string(text) != "state" {
+	if text := now(); string(text) != "state" {
 		t.Errorf("%q after the fault", text)
 	}
 	p.made = time.Now().Add(time.Hour)
-	if p.state(); made != 2 {
+	if now(); made != 2 {
 		t.Errorf("a state that another viewer has made just now is made again")
+	}
+}
+
+// slowPage is a live page whose state takes until made is closed, or the page ends.
+type slowPage struct {
+	*Dashboard
+	making, made chan struct{}
+	admitted     atomic.Bool
+	stream       http.HandlerFunc
+}
+
+func newSlowPage() *slowPage {
+	p := &slowPage{making: make(chan struct{}), made: make(chan struct{})}
+	p.admitted.Store(true)
+	p.Dashboard = New(Options{Log: slog.New(slog.DiscardHandler), Now: time.Now, Admitted: func(context.Context) bool { return p.admitted.Load() }})
+	p.stream = p.Dashboard.stream(func(ctx context.Context) ([]byte, error) {
+		p.making <- struct{}{}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-p.made:
+			return []byte("state"), nil
+		}
+	})
+	return p
+}
+
+// writable is an answer of which the time for writing can be set.
+type writable struct{ *httptest.ResponseRecorder }
+
+func (writable) SetWriteDeadline(time.Time) error { return nil }
+
+// watch opens the page. The func it returns waits for the end of the stream, and returns it.
+func (p *slowPage) watch(ctx context.Context) (all func() string) {
+	w, ended := writable{httptest.NewRecorder()}, make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.stream(w, httptest.NewRequestWithContext(ctx, "GET", "/live/x", nil))
+	}()
+	return func() string {
+		<-ended
+		return w.Body.String()
+	}
+}
+
+// While a state is made, a viewer who leaves is not counted any more, and one who is not
+// admitted any more when it is made does not get it.
+func TestStream_AViewerLeavesWhileAStateIsMade(t *testing.T) {
+	t.Parallel()
+	p := newSlowPage()
+	defer p.Close()
+	first := p.watch(t.Context())
+	<-p.making
+	ctx, leave := context.WithCancel(t.Context())
+	second := p.watch(ctx)
+	leave()
+	if second(); p.viewers.Load() != 1 {
+		t.Errorf("%d viewers after the second one has left", p.viewers.Load())
+	}
+	p.admitted.Store(false)
+	close(p.made)
+	if text := first(); text != "" {
+		t.Errorf("a viewer who is not admitted any more got %q", text)
+	}
+}
+
+// Close ends the making of a state, and with it the streams that wait for it.
+func TestStream_CloseEndsWhatMakesAState(t *testing.T) {
+	t.Parallel()
+	p := newSlowPage()
+	first := p.watch(t.Context())
+	<-p.making
+	p.Close()
+	if text := first(); text != "" {
+		t.Errorf("a stream that was closed got %q", text)
 	}
 }

@@ -47,9 +47,9 @@ type SiteChange struct {
 const maxSites = 100
 
 // judge returns the entry judged with the changes of f; nil when f does not apply
-// to it.
+// to it, or the record has not all that it needs.
 func (f *If) judge(l *library, a *assessment) (then *assessment, err error) {
-	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late || a.bySignal {
+	if a.class != Same && a.class != Different && a.class != OtherEngine || a.query.Target == nil || a.late || a.bySignal {
 		return nil, nil
 	}
 	then, p, err := f.otherwise(l, a)

@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -145,6 +146,12 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 			}
 			if r.Different == 0 {
 				t.Errorf("%+v", r)
+			}
+			o := c.options()
+			strict := rules.Strict
+			o.If, o.Purposes = &If{Profile: &strict}, []signal.Purpose{signal.PurposeTraining}
+			if then, err := Judge(t.Context(), c.view(), o); err != nil || then.Different != r.Different {
+				t.Errorf("with another profile, %+v, %v", then, err)
 			}
 		})
 	}

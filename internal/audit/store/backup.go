@@ -76,7 +76,7 @@ func waitComplete(c *conn, timeout time.Duration) error {
 	if err := c.findHead(); err != nil {
 		return viewError(c.path, err)
 	}
-	blocks := wal.Blocks(c.path, c.store)
+	blocks := wal.Blocks(c.path, c.store, false)
 	for end := time.Now().Add(timeout); len(blocks) > 0; {
 		if err := c.findHead(); err != nil {
 			return viewError(c.path, err)

@@ -170,7 +170,7 @@ func moveFiles(path, to string, suffixes ...string) error {
 // lastInTail returns the number of the last decision in the tail of the record; 0 when
 // the tail has none that can be read.
 func lastInTail(path, id string) (last int64) {
-	for n := range Schema.decisions(wal.Blocks(path, id)) {
+	for n := range Schema.decisions(wal.Blocks(path, id, true)) {
 		last = max(last, n)
 	}
 	return last

@@ -129,6 +129,19 @@ func proofOf(t *testing.T, path string) *Proof {
 	return proof
 }
 
+// What a damaged tail has does not wait to be added: the next start moves it aside.
+func TestHeed_NothingWaitsInADamagedTail(t *testing.T) {
+	t.Parallel()
+	path := begun(t, 3)
+	if n := proofOf(t, path).Waiting; n != 3 {
+		t.Fatalf("%d decisions wait", n)
+	}
+	overwrite(t, path+".tail", wal.Start+wal.BlockStart+3, []byte{0xff})
+	if n := proofOf(t, path).Waiting; n != 0 {
+		t.Errorf("%d decisions are said to be added by the next start", n)
+	}
+}
+
 // A record that was damaged before the start is moved aside with its tail, and the new one
 // names it and counts what is missing in both.
 func TestHeed_ADamagedRecordIsMovedAsideAndFollowed(t *testing.T) {

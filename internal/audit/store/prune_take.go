@@ -110,11 +110,12 @@ func (b *database) addTimes(s *stub, c *commit) error {
 
 // stub returns the latest stub; an empty one when nothing was removed.
 func (c *conn) stub() (s *stub, err error) {
-	var text []byte
-	if err = c.row("SELECT pruned FROM commits WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1", &text); err != nil {
+	var n int64
+	var text []byte // nil also of a value without octets, which is no stub
+	if err = c.row("SELECT n, pruned FROM commits WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1", &n, &text); err != nil {
 		return nil, err
 	}
-	if s = new(stub); text != nil {
+	if s = new(stub); n != 0 {
 		return s, json.Unmarshal(text, s)
 	}
 	pairs, _, err := c.about()

@@ -244,7 +244,7 @@ func isAbandoned(path string) bool {
 
 // inTail returns the number of decisions in the tail of a record that are after its head.
 func (c *conn) inTail() (n int64) {
-	for id := range c.layout.decisions(wal.Blocks(c.path, c.store)) {
+	for id := range c.layout.decisions(wal.Blocks(c.path, c.store, false)) {
 		if id > c.head.last[entryTable] {
 			n++
 		}

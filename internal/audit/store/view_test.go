@@ -217,3 +217,16 @@ func TestHeed_AReaderEndsWithItsContext(t *testing.T) {
 		t.Errorf("another query goes on: %v, %v", values, err)
 	}
 }
+
+// What a commit says was pruned is read whatever it is: a value without octets is not taken for
+// that nothing was.
+func TestHeed_APrunedWithoutOctetsIsDamage(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(20)
+	if _, err := m.db.Exec("UPDATE commits SET pruned = x'' WHERE n = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenRecord(m.path); err == nil {
+		t.Error("a record whose stub has no octets was opened")
+	}
+}

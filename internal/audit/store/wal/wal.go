@@ -321,22 +321,23 @@ func HasBlocks(path string) bool {
 	return false
 }
 
-// Blocks returns the blocks in the tail of the record at path that can be read, also
-// those after damaged ones.
-func Blocks(path, store string) (all []Block) {
+// Blocks returns the blocks in the tail of the record at path, which may be open for writing.
+// Of a file that is damaged, with blocks after that, none counts unless damaged is set; then all
+// that can be read do.
+func Blocks(path, store string, damaged bool) (all []Block) {
 	for _, name := range Paths(path) {
 		file, err := ownfile.ReadRegular(name, maxTail*2)
 		if err != nil || !bytes.HasPrefix(file.Data, []byte(tailMagic+store)) {
 			continue
 		}
-		last := uint64(0)
+		before, last := len(all), uint64(0)
 		for data := file.Data[Start:]; len(data) > 0; {
 			b, length := Cut(data)
-			if length == 0 {
-				data = later(data, last)
-				continue
+			if length > 0 {
+				all, last, data = append(all, b), b.Number, data[length:]
+			} else if data = later(data, last); len(data) > 0 && !damaged {
+				all, data = all[:before], nil
 			}
-			all, last, data = append(all, b), b.Number, data[length:]
 		}
 	}
 	return all

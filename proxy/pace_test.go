@@ -295,7 +295,7 @@ func TestHeed_TunnelsTakeTurns(t *testing.T) {
 	}
 }
 
-// Of requests that begin to wait for a site at the same time one has its wait announced.
+// Of the requests that begin to wait for a site at the same time, the wait of one is announced.
 func TestAnnounced_OneOfRequestsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	for range 20000 {

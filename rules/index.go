@@ -33,7 +33,7 @@ type indexed struct {
 // first returns the first piece of a rule.
 func (r *indexed) first(f *file) string { return f.text[f.rules[r.rule&ruleMask].pattern:][:r.size] }
 
-// gramsHere marks a rule that stands for those in grams with its first piece.
+// gramsHere marks a rule that is here in place of those in grams with the same first piece.
 const gramsHere = 1 << 30
 
 const (

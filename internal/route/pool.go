@@ -155,7 +155,7 @@ func (p *Pool) Route(spec control.RouteSpec) (*Route, error) {
 		if e != nil && e.Key == key {
 			r = e
 		}
-		return e == nil || e == r // nil: nobody uses it any more
+		return e == nil || e == r // nil: it is not in use any more
 	})
 	if r == nil {
 		var err error

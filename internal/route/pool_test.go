@@ -72,7 +72,7 @@ func TestHeed_OpenRoutesAreBounded(t *testing.T) {
 	}
 	runtime.GC()
 	if take(t, s, byProxy(1)); len(s.evicted) > 1 { // the one before the oldest that is open
-		t.Errorf("%d routes that nobody uses are remembered", len(s.evicted)-1)
+		t.Errorf("%d routes that are not in use are remembered", len(s.evicted)-1)
 	}
 	runtime.KeepAlive(used)
 }

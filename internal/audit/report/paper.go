@@ -133,11 +133,10 @@ func (w *paperWriter) filter(m *tabled) *store.Filter {
 
 // methods writes one paragraph about all records.
 func (w *paperWriter) methods(out io.Writer) error {
-	empty := w.sum.joint(w.records)
 	if len(w.sum.heads) > 0 {
 		w.sum.write(out, w.Query.Words())
 	}
-	for _, name := range empty {
+	for _, name := range w.sum.empty {
 		fmt.Fprintf(out, "The record %s holds no requests%s.\n\n", name, comma(w.Query.Words()))
 	}
 	_, err := fmt.Fprintf(out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name: sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
@@ -209,7 +208,7 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 			for _, s := range list {
 				_ = t.Row(append([]any{w.records[i].row["record"], s.Profile, s.Judged, s.Allowed, s.Refused, s.Otherwise}, table.Ratio{Part: s.Allowed + s.Refused, Of: s.Judged}.Cells()...)...)
 			}
-			w.records[i].sensitivity = list
+			w.sum.judged(w.records[i], list)
 		}
 		return t.Flush()
 	})

@@ -33,8 +33,10 @@ type methods struct {
 // tabled is a record of which tables are made.
 type tabled struct {
 	reader *store.Reader
-	last   int64 // the last entry.seq that counts
-	commit int64 // that covers it
+	commit int64 // the last one
+	// filter selects the decisions that count: of those that the last commit covers, so that
+	// its head proves all that the tables count although a heed goes on writing.
+	filter store.Filter
 
 	row      map[string]string // of table "record"
 	purposes []string          // that its clients stated
@@ -81,10 +83,10 @@ func (m *methods) note(x *tabled, name string, row map[string]string) {
 	}
 }
 
-// readPurposes notes the purposes of the clients that filter selects.
-func (x *tabled) readPurposes(filter *store.Filter) error {
+// readPurposes notes the purposes of the clients that the filter selects.
+func (x *tabled) readPurposes() error {
 	known := map[string]bool{}
-	err := x.reader.Clients(filter, func(c *store.Client) {
+	err := x.reader.Clients(&x.filter, func(c *store.Client) {
 		for _, p := range c.Purposes {
 			if c.Selected {
 				known[p] = true

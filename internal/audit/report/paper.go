@@ -90,8 +90,9 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 		if err != nil {
 			return err
 		}
-		m := &tabled{reader: r, last: f.CommittedTo, commit: f.Commit}
-		if err := m.readPurposes(w.filter(m)); err != nil {
+		m := &tabled{reader: r, commit: f.Commit, filter: p.Query.Filter}
+		m.filter.Last = max(1, f.CommittedTo)
+		if err := m.readPurposes(); err != nil {
 			return err
 		}
 		if w.records = append(w.records, m); len(m.purposes) > 0 {
@@ -122,15 +123,6 @@ type paperWriter struct {
 	sum      methods
 }
 
-// filter returns the decisions that count: those that the last commit of the
-// record covers, so that its head proves all that the tables count although a
-// heed goes on writing.
-func (w *paperWriter) filter(m *tabled) *store.Filter {
-	f := w.Query.Filter
-	f.Last = max(1, m.last)
-	return &f
-}
-
 // methods writes one paragraph about all records.
 func (w *paperWriter) methods(out io.Writer) error {
 	if len(w.sum.heads) > 0 {
@@ -155,7 +147,7 @@ func (w *paperWriter) table(name string, records []*tabled) error {
 			if len(w.records) > 1 {
 				file = fmt.Sprintf("%s-%d.sql", name, slices.Index(w.records, m)+1)
 			}
-			rows, query, err := m.reader.Table(name, w.filter(m), m.commit)
+			rows, query, err := m.reader.Table(name, &m.filter, m.commit)
 			if err != nil {
 				return err
 			}

@@ -141,24 +141,18 @@ type onDisk struct {
 }
 
 func (d *onDisk) next(q *Request) error {
-	var head [4]byte
-	if _, err := io.ReadFull(d.in, head[:]); err != nil {
-		return d.failed(err)
+	head, err := d.in.Peek(4)
+	if err == io.EOF && len(head) == 0 {
+		return io.EOF
 	}
-	n := int(binary.LittleEndian.Uint32(head[:]))
-	d.buf = slices.Grow(d.buf[:0], n+4)[:n+4]
-	copy(d.buf, head[:])
-	if _, err := io.ReadFull(d.in, d.buf[4:]); err != nil {
-		return d.failed(err)
+	if err == nil {
+		d.buf = slices.Grow(d.buf[:0], encodedSize(head))[:encodedSize(head)]
+		_, err = io.ReadFull(d.in, d.buf)
+	}
+	if err != nil {
+		return fmt.Errorf("the sorted requests cannot be read again: %w", err)
 	}
 	return d.decode(d.buf, q)
-}
-
-func (d *onDisk) failed(err error) error {
-	if err == io.EOF {
-		return err
-	}
-	return fmt.Errorf("the sorted requests cannot be read again: %w", err)
 }
 
 // appendRequest encodes a request: the size of what follows, then its fields.

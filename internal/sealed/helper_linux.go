@@ -72,7 +72,8 @@ func (h *helper) report(err error) {
 // heed run has given up.
 func (h *helper) run() error {
 	var (
-		inside   *sockets
+		sockets  []int
+		port     uint16 // of the transparent listener
 		command  Command
 		listener int
 	)
@@ -83,9 +84,9 @@ func (h *helper) run() error {
 		{"", func() error { return h.in.Decode(&h.plan) }},
 		{stageSockets, closeSocketsOnExec},
 		{stageLink, upLoopback},
-		{stageSockets, func() (err error) { inside, err = openSockets(h.plan.HostPorts); return err }},
-		{stageFilter, func() error { return filterPackets(inside.port) }},
-		{stageFilter, func() error { return h.send(inside.fds) }},
+		{stageSockets, func() (err error) { sockets, port, err = openSockets(h.plan.HostPorts); return err }},
+		{stageFilter, func() error { return filterPackets(port) }},
+		{stageFilter, func() error { return h.send(sockets) }},
 		{stageFilter, func() error { return h.in.Decode(&command) }},
 		{stageMounts, func() error { return mounts(&h.plan, &command) }},
 		{stageSeal, func() error { return dropPrivileges(&h.plan) }},

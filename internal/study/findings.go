@@ -8,8 +8,8 @@ import (
 	"heed/internal/safetext"
 )
 
-// findings sums up in sentences what the tables show.
-func findings(r *Result) (all []string) {
+// Findings sums up in sentences what the tables show.
+func (r *Result) Findings() (all []string) {
 	if r.Requests == 0 {
 		return nil
 	}
@@ -93,9 +93,9 @@ func mostOf(r *Result, table, column string) (who string, most int64) {
 	return who, most
 }
 
-// emptyTables names the tables without rows in a sentence, with what their notes say; empty when
+// Empty names the tables without rows in a sentence, with what their notes say; empty when
 // there are none.
-func emptyTables(r *Result) string {
+func (r *Result) Empty() string {
 	var names []string
 	notes, known := "", map[string]bool{}
 	for _, t := range r.Tables {

@@ -18,7 +18,7 @@ const othersInText = 20
 func (r *Result) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.headline())
-	for _, finding := range findings(r) {
+	for _, finding := range r.Findings() {
 		fmt.Fprintln(&b, "-", strings.ReplaceAll(table.Wrap(finding, ""), "\n", "\n  "))
 	}
 	for _, t := range r.Tables {
@@ -26,7 +26,7 @@ func (r *Result) WriteText(w io.Writer) error {
 			t.print(&b, len(r.Sites) > 1)
 		}
 	}
-	if text := emptyTables(r); text != "" {
+	if text := r.Empty(); text != "" {
 		fmt.Fprintf(&b, "\n%s\n", table.Wrap(text, ""))
 	}
 	fmt.Fprintf(&b, "\n%d. Methods\n\n%s\n", r.MethodsNumber(), r.Methods())

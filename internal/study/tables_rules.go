@@ -14,7 +14,7 @@ import (
 const kimSource = "Kim et al., IMC 2025 (doi 10.1145/3730567.3764471); the formulas are as recalled from accounts of the paper, not checked against its text"
 
 func obedienceTable() *Definition {
-	d := &Definition{
+	return &Definition{
 		Name: "obedience", Title: "Obedience by path",
 		About: "Each request is judged by the robots.txt in force at its time, by the rules of heed. Requests for robots.txt itself, and those made while the site had no file or it could not be read, are apart. " +
 			"A request that the file does not allow, but that one in force within the last 24 hours does, is within cache life: RFC 9309 §2.4 allows a copy of that age.",
@@ -34,17 +34,16 @@ func obedienceTable() *Definition {
 			Column{"no_path", "no path", table.Count, "CONNECT, * and malformed targets."},
 		),
 		Bars: []Bar{{"allowed", "allowed"}, {"within_cache_life", "failed"}, {"not_allowed", "rule"}}, Of: "judged",
+		build: func(s *Study, t *Table) {
+			t.perRobot(s, func(r *robot) []any {
+				c := &r.classes
+				judged := c[classAllowed] + c[classRefused] + c[classGrace]
+				return []any{r.requests, c[classRobots], c[classAllowed], c[classRefused], c[classGrace], judged, table.RatioOf(c[classRefused], judged),
+					c[classUnavailable], c[classUnreachable], c[classUnknown], c[classNoPath]}
+			})
+			t.noteRules(s)
+		},
 	}
-	d.build = func(s *Study, t *Table) {
-		t.perRobot(s, func(r *robot) []any {
-			c := &r.classes
-			judged := c[classAllowed] + c[classRefused] + c[classGrace]
-			return []any{r.requests, c[classRobots], c[classAllowed], c[classRefused], c[classGrace], judged, table.RatioOf(c[classRefused], judged),
-				c[classUnavailable], c[classUnreachable], c[classUnknown], c[classNoPath]}
-		})
-		t.noteRules(s)
-	}
-	return d
 }
 
 func kimTable() *Definition {

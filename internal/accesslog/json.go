@@ -34,7 +34,8 @@ const (
 // jsonNames are the names of members by field, the most trusted first: without what
 // separates words, those of members with the object's name before.
 var jsonNames = sync.OnceValue(func() map[string]ranked {
-	return rank(map[field]string{
+	all := map[string]ranked{}
+	for f, list := range map[field]string{
 		fieldTime:      "ts timestamp time timeiso8601 timelocal msec startutc starttime datetime date startlocal request.time",
 		fieldClient:    "request.clientip request.remoteip clientip remoteaddr remoteip clienthost client.ip client.address remotehost clientaddr client ip source.ip host.ip request.remoteaddr",
 		fieldForwarded: "xforwardedfor httpxforwardedfor request.headers.xforwardedfor headers.xforwardedfor requestxforwardedfor forwardedfor httpforwarded request.headers.forwarded xrealip httpxrealip",
@@ -48,22 +49,17 @@ var jsonNames = sync.OnceValue(func() map[string]ranked {
 		fieldBytes:     "bodybytessent bytessent size bytes responsesize downstreamcontentsize responselength contentlength http.response.body.bytes response.size bodysize",
 		fieldReferrer:  "request.headers.referer httpreferer httpreferrer referer referrer requestreferer http.request.referrer headers.referer",
 		fieldAgent:     "request.headers.useragent httpuseragent useragent requestuseragent agent ua useragent.original headers.useragent",
-	})
-})
-
-type ranked struct {
-	field field
-	rank  int // the least counts
-}
-
-func rank(names map[field]string) map[string]ranked {
-	all := map[string]ranked{}
-	for f, list := range names {
+	} {
 		for i, name := range strings.Fields(list) {
 			all[name] = ranked{f, i + 1}
 		}
 	}
 	return all
+})
+
+type ranked struct {
+	field field
+	rank  int // the least counts
 }
 
 // values are the fields of a line.

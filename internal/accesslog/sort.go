@@ -141,24 +141,18 @@ type onDisk struct {
 }
 
 func (d *onDisk) next(q *Request) error {
-	var head [4]byte
-	if _, err := io.ReadFull(d.in, head[:]); err != nil {
-		return d.failed(err)
+	head, err := d.in.Peek(4)
+	if err == io.EOF && len(head) == 0 {
+		return io.EOF
 	}
-	n := int(binary.LittleEndian.Uint32(head[:]))
-	d.buf = slices.Grow(d.buf[:0], n+4)[:n+4]
-	copy(d.buf, head[:])
-	if _, err := io.ReadFull(d.in, d.buf[4:]); err != nil {
-		return d.failed(err)
+	if err == nil {
+		d.buf = slices.Grow(d.buf[:0], encodedSize(head))[:encodedSize(head)]
+		_, err = io.ReadFull(d.in, d.buf)
+	}
+	if err != nil {
+		return fmt.Errorf("the sorted requests cannot be read again: %w", err)
 	}
 	return d.decode(d.buf, q)
-}
-
-func (d *onDisk) failed(err error) error {
-	if err == io.EOF {
-		return err
-	}
-	return fmt.Errorf("the sorted requests cannot be read again: %w", err)
 }
 
 // appendRequest encodes a request: the size of what follows, then its fields.
@@ -166,16 +160,12 @@ func appendRequest(b []byte, q *Request) []byte {
 	start := len(b)
 	b = append(b, 0, 0, 0, 0)
 	_, offset := q.Time.Zone()
-	b = binary.AppendVarint(b, q.Time.Unix())
-	b = binary.AppendVarint(b, int64(q.Time.Nanosecond()))
-	b = binary.AppendVarint(b, int64(offset))
-	b = binary.AppendVarint(b, int64(q.source))
-	b = binary.AppendVarint(b, q.Line)
-	b = binary.AppendVarint(b, int64(q.Status))
-	b = binary.AppendVarint(b, q.Bytes)
-	b = append(b, 0)
+	order := int64(0)
 	if q.OutOfOrder {
-		b[len(b)-1] = 1
+		order = 1
+	}
+	for _, n := range [...]int64{q.Time.Unix(), int64(q.Time.Nanosecond()), int64(offset), int64(q.source), q.Line, int64(q.Status), q.Bytes, order} {
+		b = binary.AppendVarint(b, n)
 	}
 	for _, text := range [...]string{q.Client, q.Host, q.Method, q.Target, q.Referrer, q.UserAgent} {
 		b = binary.AppendUvarint(b, uint64(len(text)))
@@ -194,7 +184,7 @@ var errEncoded = errors.New("the temporary file was changed")
 func (s *sorter) decode(b []byte, q *Request) error {
 	text := string(b[4:])
 	at := 4
-	var numbers [7]int64
+	var numbers [8]int64
 	for i := range numbers {
 		v, n := binary.Varint(b[at:])
 		if n <= 0 {
@@ -203,13 +193,12 @@ func (s *sorter) decode(b []byte, q *Request) error {
 		numbers[i] = v
 		at += n
 	}
-	*q = Request{source: int(numbers[3]), Line: numbers[4], Status: int(numbers[5]), Bytes: numbers[6]}
-	if q.source < 0 || q.source >= len(s.reader.sources) || at >= len(b) {
+	*q = Request{source: int(numbers[3]), Line: numbers[4], Status: int(numbers[5]), Bytes: numbers[6], OutOfOrder: numbers[7] == 1}
+	if q.source < 0 || q.source >= len(s.reader.sources) {
 		return errEncoded
 	}
 	q.Time = time.Unix(numbers[0], numbers[1]).In(time.FixedZone("", int(numbers[2])))
-	q.Source, q.OutOfOrder = s.reader.sources[q.source].name, b[at] == 1
-	at++
+	q.Source = s.reader.sources[q.source].name
 	for _, field := range [...]*string{&q.Client, &q.Host, &q.Method, &q.Target, &q.Referrer, &q.UserAgent} {
 		length, n := binary.Uvarint(b[at:])
 		if n <= 0 || length > uint64(len(b)-at-n) {

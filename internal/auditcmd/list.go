@@ -3,7 +3,6 @@ package auditcmd
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,44 +45,30 @@ func (c *AuditListCmd) Run(a *console.App) error {
 		return err
 	}
 	out := bufio.NewWriter(a.Stdout)
-	l := &listPrinter{out: out, encoder: console.NewJSON(out), paint: console.Colours(a.Environ, a.Stdout), json: c.JSON, gaps: gaps}
+	encoder, paint := console.NewJSON(out), console.Colours(a.Environ, a.Stdout)
+	printGaps := func(before time.Time) (err error) { // those that begin before a time; zero: all
+		for ; len(gaps) > 0 && err == nil && (before.IsZero() || gaps[0].Gap.From.Before(before)); gaps = gaps[1:] {
+			if c.JSON {
+				err = encoder.Encode(gaps[0])
+			} else {
+				_, err = fmt.Fprintln(out, paint(console.Yellow, console.Printable(gaps[0].Gap.String())))
+			}
+		}
+		return err
+	}
 	err = replay.List(ctx, records, f, func(d *replay.Decision) error {
-		return errors.Join(l.printGaps(d.Time), l.decision(d))
+		switch err := printGaps(d.Time); {
+		case err != nil:
+			return err
+		case c.JSON:
+			return encoder.Encode(d)
+		}
+		return printLine(out, paint, d)
 	})
 	if err == nil {
-		err = l.printGaps(time.Time{})
+		err = printGaps(time.Time{})
 	}
 	return errors.Join(err, out.Flush())
-}
-
-// listPrinter prints decisions and gaps, one per line.
-type listPrinter struct {
-	out     io.Writer
-	encoder *json.Encoder
-	paint   console.Painter
-	json    bool
-	gaps    []replay.Gap // that are not printed yet
-}
-
-func (l *listPrinter) decision(d *replay.Decision) error {
-	if l.json {
-		return l.encoder.Encode(d)
-	}
-	return printLine(l.out, l.paint, d)
-}
-
-// printGaps prints the gaps that begin before a time; zero: all.
-func (l *listPrinter) printGaps(before time.Time) (err error) {
-	for len(l.gaps) > 0 && err == nil && (before.IsZero() || l.gaps[0].Gap.From.Before(before)) {
-		g := l.gaps[0]
-		l.gaps = l.gaps[1:]
-		if l.json {
-			err = l.encoder.Encode(g)
-		} else {
-			_, err = fmt.Fprintln(l.out, l.paint(console.Yellow, console.Printable(g.Gap.String())))
-		}
-	}
-	return err
 }
 
 // printLine writes a decision in one line.

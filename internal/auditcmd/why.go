@@ -216,18 +216,13 @@ func (c *WhyCmd) completeID(ctx context.Context, a *console.App, records []*stor
 		return nil
 	}
 	fmt.Fprintf(a.Stderr, "heed: %s begin with %s; write more digits of one\n", console.Plural(uint64(len(known)), "id"), console.Quoted(c.What))
-	return c.printIDs(a.Stderr, console.Colours(a.Environ, a.Stderr), found, len(known))
-}
-
-// printIDs lists the decisions found, of all.
-func (c *WhyCmd) printIDs(w io.Writer, paint console.Painter, found []*replay.Decision, all int) error {
 	for _, d := range found {
-		if err := printLine(w, paint, d); err != nil {
+		if err := printLine(a.Stderr, console.Colours(a.Environ, a.Stderr), d); err != nil {
 			return err
 		}
 	}
-	if all > len(found) {
-		fmt.Fprintf(w, "and %s\n", console.Plural(uint64(all-len(found)), "further decision"))
+	if len(known) > len(found) {
+		fmt.Fprintf(a.Stderr, "and %s\n", console.Plural(uint64(len(known)-len(found)), "further decision"))
 	}
 	return console.Exit(console.ExitUsage)
 }

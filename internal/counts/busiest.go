@@ -2,7 +2,6 @@ package counts
 
 import (
 	"cmp"
-	"container/heap"
 	"net"
 	"net/http"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/memo"
 	"heed/internal/reason"
 )
 
@@ -171,8 +171,6 @@ func clipName(s string) string { return s[:min(len(s), maxName)] }
 // name is the counts of one name in one period.
 type name struct {
 	text    string
-	rank    uint64 // its requests, and those of the names whose place it took
-	at      int    // its index in the heap
 	classes reason.Counts
 	waits   uint64
 	waited  time.Duration
@@ -189,71 +187,45 @@ func (n *name) add(q *request) {
 	}
 }
 
-// table holds the names of one period, and a heap of them with the lowest rank first.
+// table holds the names of one period.
 type table struct {
-	names map[string]*name
-	heap  ranks
+	names []name
+	ranks []uint64       // of each name: its requests, and those of the names whose place it took
+	index map[string]int // of names
 }
 
-// take returns the counts of a name, whose rank it raises by one. A new name in a full
-// table takes the place and the rank of the lowest one.
+// take returns the counts of a name, whose rank it raises by one, until the next call. A new
+// name in a full table takes the place and the rank of the lowest one.
 func (t *table) take(text string) *name {
-	n := t.names[text]
+	i, known := t.index[text]
 	switch {
-	case n != nil:
-	case len(t.heap) < maxNames:
-		if t.names == nil {
-			t.names = map[string]*name{}
+	case known:
+	case len(t.names) < maxNames:
+		if t.index == nil {
+			t.index = map[string]int{}
 		}
-		n = &name{text: strings.Clone(text)} // it may be part of a whole request
-		t.names[n.text] = n
-		heap.Push(&t.heap, n)
+		i = len(t.names)
+		t.names, t.ranks = append(t.names, name{}), append(t.ranks, 0)
 	default:
-		n = t.heap[0]
-		delete(t.names, n.text)
-		*n = name{text: strings.Clone(text), rank: n.rank, at: n.at}
-		t.names[n.text] = n
+		i = slices.Index(t.ranks, slices.Min(t.ranks))
+		delete(t.index, t.names[i].text)
 	}
-	n.rank++
-	heap.Fix(&t.heap, n.at)
-	return n
+	if !known {
+		text = strings.Clone(text) // it may be part of a whole request
+		t.names[i], t.index[text] = name{text: text}, i
+	}
+	t.ranks[i]++
+	return &t.names[i]
 }
 
 // addTo adds the counts of t to those of all.
 func (t *table) addTo(all map[string]*name) {
-	for text, n := range t.names {
-		sum := all[text]
-		if sum == nil {
-			sum = &name{}
-			all[text] = sum
-		}
+	for i := range t.names {
+		n := &t.names[i]
+		sum := memo.At(all, n.text)
 		sum.classes.Add(&n.classes)
 		sum.waits += n.waits
 		sum.waited += n.waited
 		sum.traffic.Add(&n.traffic)
 	}
 }
-
-// ranks implements heap.Interface.
-type ranks []*name
-
-// Len implements heap.Interface.
-func (r ranks) Len() int { return len(r) }
-
-// Less implements heap.Interface: the lowest rank is first.
-func (r ranks) Less(i, j int) bool { return r[i].rank < r[j].rank }
-
-// Swap implements heap.Interface.
-func (r ranks) Swap(i, j int) {
-	r[i], r[j] = r[j], r[i]
-	r[i].at, r[j].at = i, j
-}
-
-// Push implements heap.Interface.
-func (r *ranks) Push(n any) {
-	n.(*name).at = len(*r)
-	*r = append(*r, n.(*name))
-}
-
-// Pop implements heap.Interface. No name is removed from the heap.
-func (r *ranks) Pop() any { panic("counts: names are replaced, not removed") }

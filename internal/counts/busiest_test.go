@@ -151,12 +151,12 @@ func TestAFloodOfNamesHidesNoBusyClient(t *testing.T) {
 	}
 	s := c.busiest.periods.at(noon)
 	for _, table := range []*table{&s.clients, &s.sites} {
-		if len(table.names) != maxNames || len(table.heap) != maxNames {
-			t.Errorf("%d names, %d in the heap, want %d", len(table.names), len(table.heap), maxNames)
+		if len(table.names) != maxNames || len(table.index) != maxNames {
+			t.Errorf("%d names, %d in the index, want %d", len(table.names), len(table.index), maxNames)
 		}
-		for i, n := range table.heap {
-			if n.at != i || table.names[n.text] != n {
-				t.Fatalf("the heap and the names differ at %d", i)
+		for i := range table.names {
+			if at, known := table.index[table.names[i].text]; !known || at != i {
+				t.Fatalf("the index and the names differ at %d", i)
 			}
 		}
 	}
@@ -195,6 +195,18 @@ func TestConcurrentRequestsAreAllCounted(t *testing.T) {
 	}
 	if sum != 4000 {
 		t.Errorf("counted %d of 4000 failed requests", sum)
+	}
+}
+
+func BenchmarkUnknown(b *testing.B) {
+	var t table
+	var names []string
+	for i := range 10 * maxNames {
+		names = append(names, fmt.Sprint("host", i, ".test"))
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		t.take(names[i%len(names)])
 	}
 }
 

@@ -20,8 +20,8 @@ type Column struct {
 	Pieces    []Piece
 }
 
-// NewChart draws periods of equal length that follow one another. Each has the same parts,
-// in the same order. Their times are written in form; empty: as their length needs it.
+// NewChart draws periods of equal length that follow one another, at least one. Each has the same
+// parts, in the same order. Their times are written in form; empty: as their length needs it.
 func NewChart(from time.Time, each time.Duration, form string, periods [][]Part) *Chart {
 	switch {
 	case form != "":
@@ -76,20 +76,14 @@ func Period(span, least, most int64) int64 {
 
 // key returns the styles of the parts that occur; those of one style are together.
 func key(periods [][]Part) (list []Piece) {
-	var total []Part
-	for i, parts := range periods {
-		if i == 0 {
-			total = append(total, parts...)
-			continue
+	for k, p := range periods[0] {
+		n := int64(0)
+		for _, parts := range periods {
+			n += parts[k].N
 		}
-		for k, p := range parts {
-			total[k].N += p.N
-		}
-	}
-	for _, p := range total {
 		last := len(list) - 1
 		switch {
-		case p.N == 0:
+		case n == 0:
 		case last >= 0 && list[last].Class == p.Style:
 			list[last].Name += ", " + p.Name
 		default:

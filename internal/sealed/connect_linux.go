@@ -26,10 +26,11 @@ func (g *guard) complete(notify uintptr, n *notification, socket int, call func(
 	if flags&unix.O_NONBLOCK != 0 {
 		return call()
 	}
-	own, err := sendTimeout(socket)
+	before, err := unix.GetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
 	if err != nil {
 		return err
 	}
+	own := time.Duration(before.Nano()) // 0: none
 	defer func() { _ = setSendTimeout(socket, own) }()
 	began := time.Now()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
@@ -54,17 +55,6 @@ func (g *guard) complete(notify uintptr, n *notification, socket int, call func(
 			return unix.EINTR
 		}
 	}
-}
-
-// sendTimeout returns the SO_SNDTIMEO of a socket; 0: none.
-func sendTimeout(socket int) (time.Duration, error) {
-	var tv unix.Timeval
-	size := uint32(unsafe.Sizeof(tv))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(socket), unix.SOL_SOCKET, unix.SO_SNDTIMEO, uintptr(unsafe.Pointer(&tv)), uintptr(unsafe.Pointer(&size)), 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return time.Duration(tv.Nano()), nil
 }
 
 func setSendTimeout(socket int, d time.Duration) error {

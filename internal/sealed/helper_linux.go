@@ -47,7 +47,9 @@ func Helper() int {
 		return 2
 	}
 	h := &helper{pair: pair, in: json.NewDecoder(pair)}
-	h.report(h.run())
+	if err := h.run(); err != io.EOF {
+		h.report(err)
+	}
 	return 2
 }
 
@@ -66,56 +68,38 @@ func (h *helper) report(err error) {
 	_ = json.NewEncoder(h.pair).Encode(r) // heed run has ended
 }
 
-// run does the stages and executes the command. It returns only why that failed.
+// run does the stages and executes the command. It returns only why that failed: io.EOF when
+// heed run has given up.
 func (h *helper) run() error {
-	if err := h.in.Decode(&h.plan); err != nil {
-		return err
-	}
-	h.stage = stageSockets
-	if err := closeSocketsOnExec(); err != nil {
-		return err
-	}
-	h.stage = stageLink
-	if err := upLoopback(); err != nil {
-		return err
-	}
-	h.stage = stageSockets
-	sockets, err := openSockets(h.plan.HostPorts)
-	if err != nil {
-		return err
-	}
-	h.stage = stageFilter
-	if err := filterPackets(sockets.port); err != nil {
-		return err
-	}
-	if err := h.send(sockets.fds); err != nil {
-		return err
-	}
-	var c Command
-	if err := h.in.Decode(&c); err != nil {
-		if errors.Is(err, io.EOF) {
-			os.Exit(0) // heed run has given up
+	var (
+		sockets  []int
+		port     uint16 // of the transparent listener
+		command  Command
+		listener int
+	)
+	for _, s := range []struct {
+		stage string
+		do    func() error
+	}{
+		{"", func() error { return h.in.Decode(&h.plan) }},
+		{stageSockets, closeSocketsOnExec},
+		{stageLink, upLoopback},
+		{stageSockets, func() (err error) { sockets, port, err = openSockets(h.plan.HostPorts); return err }},
+		{stageFilter, func() error { return filterPackets(port) }},
+		{stageFilter, func() error { return h.send(sockets) }},
+		{stageFilter, func() error { return h.in.Decode(&command) }},
+		{stageMounts, func() error { return mounts(&h.plan, &command) }},
+		{stageSeal, func() error { return dropPrivileges(&h.plan) }},
+		{stageSeccomp, func() (err error) { listener, err = installFilter(); return err }},
+		{stageSeccomp, func() error { return h.send([]int{listener}) }},
+		{stageExec, func() error { return syscall.Exec(command.Path, command.Args, command.Env) }},
+	} {
+		h.stage = s.stage
+		if err := s.do(); err != nil {
+			return err
 		}
-		return err
 	}
-	h.stage = stageMounts
-	if err := mounts(&h.plan, &c); err != nil {
-		return err
-	}
-	h.stage = stageSeal
-	if err := dropPrivileges(&h.plan); err != nil {
-		return err
-	}
-	h.stage = stageSeccomp
-	listener, err := installFilter()
-	if err != nil {
-		return err
-	}
-	if err := h.send([]int{listener}); err != nil {
-		return err
-	}
-	h.stage = stageExec
-	return syscall.Exec(c.Path, c.Args, c.Env)
+	return nil
 }
 
 // send hands descriptors out, with an empty report, and closes them.

@@ -25,7 +25,8 @@ type Run struct {
 
 	cmd   *exec.Cmd
 	pair  *net.UnixConn
-	own   ownFiles
+	nft   *os.File // a netfilter socket of the network inside, diag one for its sockets
+	diag  *os.File
 	guard *guard
 	ports []net.Listener // of Options.HostPorts
 }
@@ -43,9 +44,6 @@ const (
 	fileDiag     = 6
 	fixedFiles   = 7
 )
-
-// ownFiles are the sockets that heed run keeps.
-type ownFiles struct{ nft, diag *os.File }
 
 // helperName is the name (argv[0]) of the helper. It is followed by the descriptor of its
 // end of the socket pair.
@@ -204,7 +202,7 @@ func (r *Run) receive(p plan, o Options) error {
 		return err
 	}
 	r.Files = files[:toHeed]
-	r.own = ownFiles{nft: files[fileNFT], diag: files[fileDiag]}
+	r.nft, r.diag = files[fileNFT], files[fileDiag]
 	for i, port := range p.HostPorts {
 		l, err := net.FileListener(files[fixedFiles+i])
 		files[fixedFiles+i].Close()
@@ -214,7 +212,7 @@ func (r *Run) receive(p plan, o Options) error {
 		r.ports = append(r.ports, l)
 		go serveHostPort(l, port)
 	}
-	r.guard = newGuard(r.own.diag, o.Sockets)
+	r.guard = newGuard(r.diag, o.Sockets)
 	return nil
 }
 
@@ -260,7 +258,7 @@ func (r *Run) Wait() (syscall.WaitStatus, error) {
 
 // Blocked returns what was refused so far, most first.
 func (r *Run) Blocked() []Blocked {
-	packets, _ := readBlocked(r.own.nft) // without it, only the sockets are counted
+	packets, _ := readBlocked(r.nft) // without it, only the sockets are counted
 	return mergeBlocked(packets, r.guard.refusals())
 }
 
@@ -275,7 +273,7 @@ func (r *Run) abort() {
 // nothing any more once heed has closed its copies.
 func (r *Run) Close() {
 	r.pair.Close()
-	for _, f := range append(r.Files, r.own.nft, r.own.diag) {
+	for _, f := range append(r.Files, r.nft, r.diag) {
 		if f != nil {
 			f.Close()
 		}

@@ -69,28 +69,22 @@ func noIPv6(err error) bool {
 		errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV)
 }
 
-// sockets are what the helper creates inside, in the order in which it hands them out.
-type sockets struct {
-	fds  []int
-	port uint16 // of the transparent listener
-}
-
-// openSockets creates the sockets of a sealed run.
-func openSockets(hostPorts []uint16) (*sockets, error) {
-	s := &sockets{}
+// openSockets creates the sockets of a sealed run, in the order in which the helper hands them
+// out, and returns the port of the transparent listener.
+func openSockets(hostPorts []uint16) (fds []int, port uint16, err error) {
 	redirect, err := listenAll(0, option{unix.SOL_IP, unix.IP_TRANSPARENT, 1})
 	if err != nil {
-		return nil, fmt.Errorf("transparent listener: %w", err)
+		return nil, 0, fmt.Errorf("transparent listener: %w", err)
 	}
 	at, err := unix.Getsockname(redirect)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	switch at := at.(type) {
 	case *unix.SockaddrInet6:
-		s.port = uint16(at.Port)
+		port = uint16(at.Port)
 	case *unix.SockaddrInet4:
-		s.port = uint16(at.Port)
+		port = uint16(at.Port)
 	}
 	opened := []func() (int, error){
 		func() (int, error) { return listenLoopback(0) },
@@ -103,15 +97,15 @@ func openSockets(hostPorts []uint16) (*sockets, error) {
 	for _, port := range hostPorts {
 		opened = append(opened, func() (int, error) { return listenLoopback(port) })
 	}
-	s.fds = append(s.fds, redirect)
+	fds = append(fds, redirect)
 	for _, open := range opened {
 		fd, err := open()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		s.fds = append(s.fds, fd)
+		fds = append(fds, fd)
 	}
-	return s, nil
+	return fds, port, nil
 }
 
 // backlog is how many connections wait to be accepted.

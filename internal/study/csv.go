@@ -115,7 +115,7 @@ func codebook(out io.Writer) error {
 	return w.Flush()
 }
 
-var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits", Interval: "share, 0 to 1"}
+var units = map[table.Kind]string{table.Text: "text", table.Count: "count", table.Share: "share, 0 to 1", table.Seconds: "seconds", table.Bytes: "octets", table.Moment: "RFC 3339, UTC", table.Number: "number", table.Digest: "hexadecimal digits", table.Interval: "share, 0 to 1"}
 
 // loadScript reads requests.csv into a table with types, for sqlite3.
 func loadScript() string {

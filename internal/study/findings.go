@@ -8,8 +8,8 @@ import (
 	"heed/internal/safetext"
 )
 
-// findings sums up in sentences what the tables show.
-func findings(r *Result) (all []string) {
+// Findings sums up in sentences what the tables show.
+func (r *Result) Findings() (all []string) {
 	if r.Requests == 0 {
 		return nil
 	}
@@ -17,28 +17,26 @@ func findings(r *Result) (all []string) {
 	if r.Judged > 0 {
 		text := fmt.Sprintf("robots.txt does not allow %s of %s judged (%s%s)",
 			figures.Commas(r.Refused), figures.Number(r.Judged, "request"), figures.Percent(r.Refused, r.Judged), intervalWords(r.Refused, r.Judged))
-		if who, n := mostOf(r, "obedience", "not_allowed"); n > 0 {
-			text += fmt.Sprintf("; most of them, %s, are of %s", figures.Commas(n), who)
+		if refused := r.Table("obedience").sums("not_allowed"); refused.most > 0 {
+			text += fmt.Sprintf("; most of them, %s, are of %s", figures.Commas(refused.most), safetext.Visible(refused.who))
 		}
 		add("%s.", text)
 	}
-	if asked := tokensWith(r, "asked", "asked"); r.Agents > 0 {
-		add("%s of %s asked for robots.txt.", figures.Commas(asked), figures.Number(r.Agents, "program"))
+	if asked := r.Table("asked").sums("asked"); r.Agents > 0 {
+		add("%s of %s asked for robots.txt.", figures.Commas(int64(len(asked.tokens))), figures.Number(r.Agents, "program"))
 	}
-	if limited := sumOf(r, "delays", "limited"); limited > 0 {
-		kept := sumOf(r, "delays", "kept")
+	if limited := r.Table("delays").sums("limited").all; limited > 0 {
+		kept := r.Table("delays").sums("kept").all
 		add("Of %s between requests for which a delay was asked, %s kept it (%s%s).",
 			figures.Number(limited, "gap"), figures.Commas(kept), figures.Percent(kept, limited), intervalWords(kept, limited))
 	}
-	if n := tokensWith(r, "impostors", "requests"); n > 0 {
-		add("%s may be used by others too: see the possible impostors.", figures.Number(n, "name"))
+	if names := r.Table("impostors").sums("requests").tokens; len(names) > 0 {
+		add("%s may be used by others too: see the possible impostors.", figures.Number(int64(len(names)), "name"))
 	}
 	undeclared(r, add)
-	if t := r.Table("coverage"); t != nil {
-		for _, row := range t.Rows {
-			if n, ok := row[1].(int64); ok && row[0] == unparsedLines && n > 0 {
-				add("Lines that could not be read and are in no table: %s; what was read has their places.", figures.Commas(n))
-			}
+	for _, row := range r.Table("coverage").Rows {
+		if n, ok := row[1].(int64); ok && row[0] == unparsedLines && n > 0 {
+			add("Lines that could not be read and are in no table: %s; what was read has their places.", figures.Commas(n))
 		}
 	}
 	return all
@@ -59,43 +57,33 @@ func undeclared(r *Result, add func(string, ...any)) {
 	}
 }
 
-// sumOf returns the sum of a column of counts.
-func sumOf(r *Result, table, column string) (sum int64) {
-	t := r.Table(table)
-	for _, row := range t.Rows {
-		n, _ := row[t.column(column)].(int64) // nil: not known
-		sum += n
-	}
-	return sum
+// sums are those of a column of counts: of all rows, and of the rows of each agent that has any,
+// at all sites. who is the agent with the most.
+type sums struct {
+	all, most int64
+	tokens    map[string]int64
+	who       string
 }
 
-// tokensWith returns of how many agents, at any site, a column is above 0.
-func tokensWith(r *Result, table, column string) int64 {
-	t, found := r.Table(table), map[any]bool{}
+// sums returns the sums of a column of counts.
+func (t *Table) sums(column string) sums {
+	s := sums{tokens: map[string]int64{}}
 	for _, row := range t.Rows {
-		if n, _ := row[t.column(column)].(int64); n > 0 {
-			found[row[t.column("token")]] = true
+		token := row[t.column("token")].(string)
+		if n, _ := row[t.column(column)].(int64); n > 0 { // else none, or not known
+			s.all += n
+			s.tokens[token] += n
+		}
+		if s.tokens[token] > s.most {
+			s.who, s.most = token, s.tokens[token]
 		}
 	}
-	return int64(len(found))
+	return s
 }
 
-// mostOf returns the agent with the most in a column of counts.
-func mostOf(r *Result, table, column string) (who string, most int64) {
-	t, sums := r.Table(table), map[string]int64{}
-	for _, row := range t.Rows {
-		token, _ := row[t.column("token")].(string)
-		n, _ := row[t.column(column)].(int64)
-		if sums[token] += n; sums[token] > most {
-			who, most = safetext.Visible(token), sums[token]
-		}
-	}
-	return who, most
-}
-
-// emptyTables names the tables without rows in a sentence, with what their notes say; empty when
+// Empty names the tables without rows in a sentence, with what their notes say; empty when
 // there are none.
-func emptyTables(r *Result) string {
+func (r *Result) Empty() string {
 	var names []string
 	notes, known := "", map[string]bool{}
 	for _, t := range r.Tables {

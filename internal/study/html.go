@@ -20,20 +20,14 @@ func (r *Result) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, &page{Result: r, Caveats: caveats})
+	return t.Execute(w, &page{r})
 }
 
 // page is what the template shows.
-type page struct {
-	*Result
-	Caveats []string
-}
+type page struct{ *Result }
 
-// Findings are what was found, in sentences.
-func (p *page) Findings() []string { return findings(p.Result) }
-
-// Empty names the tables without rows.
-func (p *page) Empty() string { return emptyTables(p.Result) }
+// Caveats hold for every table.
+func (p *page) Caveats() []string { return caveats }
 
 // Span is the time of the requests.
 func (p *page) Span() string {

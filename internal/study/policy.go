@@ -57,16 +57,18 @@ const (
 
 // Policies are the known robots.txt files, by site and time.
 type Policies struct {
-	versions []*Version
-	anySite  []*Version // of files that name no site
+	versions map[string][]*Version // by site; empty: of files that name none
 	compiled map[rules.Digest]*rules.Policy
 }
 
 // Empty reports whether no file is known.
-func (p *Policies) Empty() bool { return p == nil || len(p.versions)+len(p.anySite) == 0 }
+func (p *Policies) Empty() bool { return p == nil || len(p.versions) == 0 }
 
 // add adds a version. Files of the same bytes are compiled once.
 func (p *Policies) add(v *Version) {
+	if p.versions == nil {
+		p.versions, p.compiled = map[string][]*Version{}, map[rules.Digest]*rules.Policy{}
+	}
 	if v.from = math.MinInt64; !v.From.IsZero() {
 		v.from = v.From.UnixMicro()
 	}
@@ -79,17 +81,12 @@ func (p *Policies) add(v *Version) {
 		v.policy, v.sha = rules.New(rules.Source{State: v.state, Status: v.Status}, nil), ""
 	} else if v.policy = p.compiled[digest]; v.policy == nil {
 		v.policy = rules.New(rules.Source{State: v.state}, v.Body)
-		if p.compiled == nil {
-			p.compiled = map[rules.Digest]*rules.Policy{}
-		}
 		p.compiled[digest] = v.policy
 	}
-	if v.Site == "" {
-		p.anySite = append(p.anySite, v)
-		return
+	if v.Site != "" {
+		v.Site = siteName(v.Site)
 	}
-	v.Site = siteName(v.Site)
-	p.versions = append(p.versions, v)
+	p.versions[v.Site] = append(p.versions[v.Site], v)
 }
 
 // stateOf returns what the status of an answer means (RFC 9309 §2.3.1); 0 is a file.
@@ -107,16 +104,10 @@ func stateOf(status int) rules.State {
 // last one is in force. Of several sources that know the file of a time, the first rank
 // counts. A version that is the same as the one before it is left out.
 func (p *Policies) timeline(site string) []*Version {
-	var all []*Version
-	for _, v := range p.versions {
-		if v.Site == site {
-			all = append(all, v)
-		}
-	}
+	all := slices.Clone(p.versions[site])
 	if len(all) == 0 {
-		all = p.anySite
+		all = slices.Clone(p.versions[""])
 	}
-	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b *Version) int { return cmp.Compare(a.from, b.from) })
 	var line []*Version
 	var current [rankLog]*Version

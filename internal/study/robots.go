@@ -32,7 +32,8 @@ const (
 
 // known is the built-in list of robots: product tokens in lower case by category.
 var known = sync.OnceValue(func() map[string]string {
-	return knownRobots(map[string]string{
+	all := map[string]string{}
+	for category, list := range map[string]string{
 		catSearch: `googlebot googlebot-image googlebot-video googlebot-news googlebot-mobile storebot-google
 		google-inspectiontool googleother googleother-image googleother-video
 		adsbot-google adsbot-google-mobile mediapartners-google apis-google
@@ -85,18 +86,13 @@ var known = sync.OnceValue(func() map[string]string {
 		nutch colly jakarta dart powershell typhoeus rest-client`,
 		catHeadless: `headlesschrome phantomjs puppeteer playwright selenium slimerjs
 		electron`,
-	})
-})
-
-func knownRobots(lists map[string]string) map[string]string {
-	all := map[string]string{}
-	for category, list := range lists {
+	} {
 		for _, token := range strings.Fields(list) {
 			all[token] = category
 		}
 	}
 	return all
-}
+})
 
 // ai are the categories of the robots that Liu et al. study.
 func ai(category string) bool {

@@ -10,24 +10,8 @@ import (
 	"heed/rules"
 )
 
-// Kind is how the values of a column are written.
-type Kind = table.Kind
-
 // Column is a column of a Table.
 type Column table.Column
-
-// The kinds of columns.
-const (
-	Text     = table.Text
-	Count    = table.Count
-	Share    = table.Share
-	Seconds  = table.Seconds
-	Bytes    = table.Bytes
-	Moment   = table.Moment
-	Number   = table.Number
-	Digest   = table.Digest
-	Interval = table.Interval
-)
 
 // Table is one of the tables of a study.
 type Table struct {
@@ -76,8 +60,8 @@ func Definitions() []*Definition {
 
 // siteToken are the first columns of most tables.
 var siteToken = []Column{
-	{"site", "site", Text, "Host of the request, without the ports 80 and 443."},
-	{"token", "agent", Text, "Product token by which heed identifies the User-Agent."},
+	{"site", "site", table.Text, "Host of the request, without the ports 80 and 443."},
+	{"token", "agent", table.Text, "Product token by which heed identifies the User-Agent."},
 }
 
 func columns(more ...Column) []Column { return slices.Concat(siteToken, more) }
@@ -181,7 +165,7 @@ func (t *Table) idle() bool {
 // Written returns the columns of the table in files: an interval has its bounds beside it.
 func (d *Definition) Written() (list []table.Column) {
 	for _, c := range d.Columns {
-		if list = append(list, table.Column(c)); c.Kind == Interval {
+		if list = append(list, table.Column(c)); c.Kind == table.Interval {
 			list = append(list, c.bound("low", "Lower"), c.bound("high", "Upper"))
 		}
 	}
@@ -190,13 +174,13 @@ func (d *Definition) Written() (list []table.Column) {
 
 func (c Column) bound(name, word string) table.Column {
 	about := word + " bound of the 95 % interval of " + c.Name + " (Wilson); empty where that is."
-	return table.Column{Name: c.Name + "_" + name, Head: c.Head + " " + name, Kind: Share, About: about}
+	return table.Column{Name: c.Name + "_" + name, Head: c.Head + " " + name, Kind: table.Share, About: about}
 }
 
 // written returns the cells of a row by Written.
 func (d *Definition) written(row []any) (cells []any) {
 	for i, c := range d.Columns {
-		if c.Kind != Interval {
+		if c.Kind != table.Interval {
 			cells = append(cells, row[i])
 			continue
 		}

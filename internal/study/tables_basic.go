@@ -18,7 +18,7 @@ func coverageTable() *Definition {
 	return &Definition{
 		Name: "coverage", Title: "What was read",
 		About:   "Lines of the logs, those that are no requests with the reason, the time that the requests span, and what else limits the other tables.",
-		Columns: []Column{{"what", "", Text, "What is counted."}, {"value", "", Text, "The number, time or name."}},
+		Columns: []Column{{"what", "", table.Text, "What is counted."}, {"value", "", table.Text, "The number, time or name."}},
 		build: func(s *Study, t *Table) {
 			c := &s.total
 			add := func(what string, value any) { t.Rows = append(t.Rows, []any{what, value}) }
@@ -53,9 +53,9 @@ func versionsTable() *Definition {
 		Name: "versions", Title: "The robots.txt files in force",
 		About: "Each version of each site's robots.txt, and the time from which it was in force.",
 		Columns: []Column{
-			siteToken[0], {"version", "version", Count, "Number of the version, from 1."}, {"since", "in force from", Moment, "Beginning; empty: from the beginning of the log."},
-			{"source", "source", Text, "Where the file is from."}, {"state", "state", Text, "file; no file: an answer that says so (4xx), so that everything is allowed; or unreachable."}, {"status", "status", Count, "Status of the answer; empty: not known, or there was none."}, {"bytes", "bytes", Bytes, "Size of the file."},
-			{"sha256", "SHA-256", Digest, "Digest of the file."}, {"requests", "requests", Count, "Requests while it was in force."},
+			siteToken[0], {"version", "version", table.Count, "Number of the version, from 1."}, {"since", "in force from", table.Moment, "Beginning; empty: from the beginning of the log."},
+			{"source", "source", table.Text, "Where the file is from."}, {"state", "state", table.Text, "file; no file: an answer that says so (4xx), so that everything is allowed; or unreachable."}, {"status", "status", table.Count, "Status of the answer; empty: not known, or there was none."}, {"bytes", "bytes", table.Bytes, "Size of the file."},
+			{"sha256", "SHA-256", table.Digest, "Digest of the file."}, {"requests", "requests", table.Count, "Requests while it was in force."},
 		},
 		build: func(s *Study, t *Table) {
 			for _, site := range s.siteList {
@@ -88,14 +88,14 @@ func agentsTable() *Definition {
 		Name: "agents", Title: "Agents",
 		About: "Every product token, with those of the built-in list of robots first named by category. (no name) are the User-Agents of browsers and others that name no robot.",
 		Columns: columns(
-			Column{"category", "category", Text, "Category of the built-in list; other robot: not in the list; empty: a browser."},
-			Column{"requests", "requests", Count, "Requests."},
-			Column{"share", "share", Share, "Of all requests."},
-			Column{"cumulative", "cumulative", Share, "Share of this row and all those with more requests (Lorenz), those that are not shown here included."},
-			Column{"addresses", "addresses", Count, "Different client addresses."},
-			Column{"networks", "networks", Count, "Different networks: the autonomous system where known, else the IPv4 address or the IPv6 /64."},
-			Column{"user_agents", "User-Agents", Count, "Different User-Agent strings."},
-			Column{"bytes", "bytes", Bytes, "Octets sent, as logged."},
+			Column{"category", "category", table.Text, "Category of the built-in list; other robot: not in the list; empty: a browser."},
+			Column{"requests", "requests", table.Count, "Requests."},
+			Column{"share", "share", table.Share, "Of all requests."},
+			Column{"cumulative", "cumulative", table.Share, "Share of this row and all those with more requests (Lorenz), those that are not shown here included."},
+			Column{"addresses", "addresses", table.Count, "Different client addresses."},
+			Column{"networks", "networks", table.Count, "Different networks: the autonomous system where known, else the IPv4 address or the IPv6 /64."},
+			Column{"user_agents", "User-Agents", table.Count, "Different User-Agent strings."},
+			Column{"bytes", "bytes", table.Bytes, "Octets sent, as logged."},
 		),
 		Bars: []Bar{{"requests", "allowed"}}, Of: "requests",
 		build: func(s *Study, t *Table) {
@@ -121,12 +121,12 @@ func askedTable() *Definition {
 		Formula: "within h = asks whose next ask of the same token came within h hours / asks with a next ask, or with h hours until the end of the log",
 		Source:  "the shares within h hours after Kim et al., IMC 2025, figure 10",
 		Columns: columns(
-			Column{"requests", "requests", Count, "Requests."},
-			Column{"asked", "asked", Count, "Requests for robots.txt."},
-			Column{"first_ask", "first", Moment, "Time of the first request for robots.txt."},
-			Column{"before", "before others", Text, "yes: robots.txt was the first request of all; no: another came before; never: it was not asked for."},
-			Column{"statuses", "answers", Text, "Statuses of the answers and how often."},
-			Column{"median_interval_s", "median interval", Seconds, "Median time between two requests for robots.txt."},
+			Column{"requests", "requests", table.Count, "Requests."},
+			Column{"asked", "asked", table.Count, "Requests for robots.txt."},
+			Column{"first_ask", "first", table.Moment, "Time of the first request for robots.txt."},
+			Column{"before", "before others", table.Text, "yes: robots.txt was the first request of all; no: another came before; never: it was not asked for."},
+			Column{"statuses", "answers", table.Text, "Statuses of the answers and how often."},
+			Column{"median_interval_s", "median interval", table.Seconds, "Median time between two requests for robots.txt."},
 		),
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any { return r.askedRow(s.total.last) })
@@ -134,7 +134,7 @@ func askedTable() *Definition {
 		},
 	}
 	for _, h := range askHours {
-		d.Columns = append(d.Columns, Column{fmt.Sprintf("within_%dh", h), fmt.Sprintf("≤ %d h", h), Share, fmt.Sprintf("Share of asks that were followed by another within %d h.", h)})
+		d.Columns = append(d.Columns, Column{fmt.Sprintf("within_%dh", h), fmt.Sprintf("≤ %d h", h), table.Share, fmt.Sprintf("Share of asks that were followed by another within %d h.", h)})
 	}
 	return d
 }
@@ -193,9 +193,9 @@ func reasksTable() *Definition {
 		Name: "reasks", Title: "How soon robots ask for robots.txt again",
 		About: "Of the tokens that asked for robots.txt at all: how many asked again within h hours each time.",
 		Columns: []Column{
-			{"hours", "within hours", Count, "h."}, {"tokens", "agents", Count, "Tokens with an ask for which this can be known."},
-			{"tokens_within", "each time", Count, "Tokens of which every such ask, at every site, was followed by another within h hours."}, {"share", "share", Interval, "tokens_within / tokens."},
-			{"asks", "asks", Count, "Asks for which this can be known."}, {"asks_within", "followed", Count, "Asks that were followed by another within h hours."}, {"asks_share", "share of asks", Interval, "asks_within / asks."},
+			{"hours", "within hours", table.Count, "h."}, {"tokens", "agents", table.Count, "Tokens with an ask for which this can be known."},
+			{"tokens_within", "each time", table.Count, "Tokens of which every such ask, at every site, was followed by another within h hours."}, {"share", "share", table.Interval, "tokens_within / tokens."},
+			{"asks", "asks", table.Count, "Asks for which this can be known."}, {"asks_within", "followed", table.Count, "Asks that were followed by another within h hours."}, {"asks_share", "share of asks", table.Interval, "asks_within / asks."},
 		},
 		Source: "Kim et al., IMC 2025, figure 10 (share of bots that ask again within N hours)",
 		Bars:   []Bar{{"tokens_within", "allowed"}}, Of: "tokens", Needs: "tokens",

@@ -14,37 +14,36 @@ import (
 const kimSource = "Kim et al., IMC 2025 (doi 10.1145/3730567.3764471); the formulas are as recalled from accounts of the paper, not checked against its text"
 
 func obedienceTable() *Definition {
-	d := &Definition{
+	return &Definition{
 		Name: "obedience", Title: "Obedience by path",
 		About: "Each request is judged by the robots.txt in force at its time, by the rules of heed. Requests for robots.txt itself, and those made while the site had no file or it could not be read, are apart. " +
 			"A request that the file does not allow, but that one in force within the last 24 hours does, is within cache life: RFC 9309 §2.4 allows a copy of that age.",
 		Formula: "share = not_allowed / judged; judged = allowed + not_allowed + within_cache_life",
 		Source:  "the judged requests and their share as in heed audit report --conduct; cache life RFC 9309 §2.4",
 		Columns: columns(
-			Column{"requests", "requests", Count, "Requests."},
-			Column{"robots", "robots.txt", Count, "Requests for robots.txt itself."},
-			Column{"allowed", "allowed", Count, "Allowed by the file in force."},
-			Column{"not_allowed", "not allowed", Count, "Not allowed by it."},
-			Column{"within_cache_life", "within cache life", Count, "Not allowed by it, and allowed by one that was in force within the last 24 h."},
-			Column{"judged", "judged", Count, "The three before."},
-			Column{"share", "share not allowed", Interval, "not_allowed / judged; empty when nothing was judged."},
-			Column{"no_file", "no robots.txt", Count, "While the site answered 4xx for robots.txt, which allows everything."},
-			Column{"unreachable", "unreachable", Count, "While robots.txt could not be read (5xx, 429)."},
-			Column{"unknown", "rules unknown", Count, "No robots.txt is known for this time."},
-			Column{"no_path", "no path", Count, "CONNECT, * and malformed targets."},
+			Column{"requests", "requests", table.Count, "Requests."},
+			Column{"robots", "robots.txt", table.Count, "Requests for robots.txt itself."},
+			Column{"allowed", "allowed", table.Count, "Allowed by the file in force."},
+			Column{"not_allowed", "not allowed", table.Count, "Not allowed by it."},
+			Column{"within_cache_life", "within cache life", table.Count, "Not allowed by it, and allowed by one that was in force within the last 24 h."},
+			Column{"judged", "judged", table.Count, "The three before."},
+			Column{"share", "share not allowed", table.Interval, "not_allowed / judged; empty when nothing was judged."},
+			Column{"no_file", "no robots.txt", table.Count, "While the site answered 4xx for robots.txt, which allows everything."},
+			Column{"unreachable", "unreachable", table.Count, "While robots.txt could not be read (5xx, 429)."},
+			Column{"unknown", "rules unknown", table.Count, "No robots.txt is known for this time."},
+			Column{"no_path", "no path", table.Count, "CONNECT, * and malformed targets."},
 		),
 		Bars: []Bar{{"allowed", "allowed"}, {"within_cache_life", "failed"}, {"not_allowed", "rule"}}, Of: "judged",
+		build: func(s *Study, t *Table) {
+			t.perRobot(s, func(r *robot) []any {
+				c := &r.classes
+				judged := c[classAllowed] + c[classRefused] + c[classGrace]
+				return []any{r.requests, c[classRobots], c[classAllowed], c[classRefused], c[classGrace], judged, table.RatioOf(c[classRefused], judged),
+					c[classUnavailable], c[classUnreachable], c[classUnknown], c[classNoPath]}
+			})
+			t.noteRules(s)
+		},
 	}
-	d.build = func(s *Study, t *Table) {
-		t.perRobot(s, func(r *robot) []any {
-			c := &r.classes
-			judged := c[classAllowed] + c[classRefused] + c[classGrace]
-			return []any{r.requests, c[classRobots], c[classAllowed], c[classRefused], c[classGrace], judged, table.RatioOf(c[classRefused], judged),
-				c[classUnavailable], c[classUnreachable], c[classUnknown], c[classNoPath]}
-		})
-		t.noteRules(s)
-	}
-	return d
 }
 
 func kimTable() *Definition {
@@ -54,14 +53,14 @@ func kimTable() *Definition {
 		Formula: "delay = gaps of at least 30 s / gaps between requests of one address and User-Agent; endpoint = requests below --endpoint or for robots.txt / requests; disallow = requests for robots.txt / requests",
 		Source:  kimSource,
 		Columns: columns(
-			Column{"gaps", "gaps", Count, "Gaps between successive requests of one address and User-Agent."},
-			Column{"gaps_30s", "≥ 30 s", Count, "Those of at least 30 s."},
-			Column{"delay", "delay", Interval, "gaps_30s / gaps."},
-			Column{"requests", "requests", Count, "Requests."},
-			Column{"endpoint_requests", "below endpoint", Count, "Below --endpoint, and for robots.txt; empty without --endpoint."},
-			Column{"endpoint", "endpoint", Interval, "endpoint_requests / requests."},
-			Column{"robots", "robots.txt", Count, "Requests for robots.txt."},
-			Column{"disallow", "disallow", Interval, "robots / requests."},
+			Column{"gaps", "gaps", table.Count, "Gaps between successive requests of one address and User-Agent."},
+			Column{"gaps_30s", "≥ 30 s", table.Count, "Those of at least 30 s."},
+			Column{"delay", "delay", table.Interval, "gaps_30s / gaps."},
+			Column{"requests", "requests", table.Count, "Requests."},
+			Column{"endpoint_requests", "below endpoint", table.Count, "Below --endpoint, and for robots.txt; empty without --endpoint."},
+			Column{"endpoint", "endpoint", table.Interval, "endpoint_requests / requests."},
+			Column{"robots", "robots.txt", table.Count, "Requests for robots.txt."},
+			Column{"disallow", "disallow", table.Interval, "robots / requests."},
 		),
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
@@ -91,12 +90,12 @@ func shiftsTable() *Definition {
 		Source:  "two-proportion z-test; after Kim et al., IMC 2025, table 6",
 		Whole:   true,
 		Columns: columns(
-			Column{"from_version", "from", Count, "Version before."}, Column{"to_version", "to", Count, "Version after."},
-			Column{"measure", "share of", Text, "not allowed: requests that the later version does not allow; robots.txt: requests for it; delay: gaps of at least its delay."},
-			Column{"x1", "before", Count, "Count under the version before."}, Column{"n1", "of before", Count, "Of how many."}, Column{"share1", "share before", Interval, "x1 / n1."},
-			Column{"x2", "after", Count, "Count under the version after."}, Column{"n2", "of after", Count, "Of how many."}, Column{"share2", "share after", Interval, "x2 / n2."},
-			Column{"z", "z", Number, "Test statistic; empty when either n is under 5."}, Column{"p", "p", Number, "Two-sided p-value."},
-			Column{"remark", "", Text, "too few: either n is under 5."},
+			Column{"from_version", "from", table.Count, "Version before."}, Column{"to_version", "to", table.Count, "Version after."},
+			Column{"measure", "share of", table.Text, "not allowed: requests that the later version does not allow; robots.txt: requests for it; delay: gaps of at least its delay."},
+			Column{"x1", "before", table.Count, "Count under the version before."}, Column{"n1", "of before", table.Count, "Of how many."}, Column{"share1", "share before", table.Interval, "x1 / n1."},
+			Column{"x2", "after", table.Count, "Count under the version after."}, Column{"n2", "of after", table.Count, "Of how many."}, Column{"share2", "share after", table.Interval, "x2 / n2."},
+			Column{"z", "z", table.Number, "Test statistic; empty when either n is under 5."}, Column{"p", "p", table.Number, "Two-sided p-value."},
+			Column{"remark", "", table.Text, "too few: either n is under 5."},
 		),
 		build: func(s *Study, t *Table) {
 			for _, r := range s.byRequests(programs) {
@@ -164,9 +163,9 @@ func levelsTable() *Definition {
 		Formula: "full: none is allowed; none: none is disallowed; else partial",
 		Source:  "Liu et al., IMC 2025 (arXiv 2411.15091), with heed's engine and, as there, by the rules of Google's parser",
 		Columns: []Column{
-			siteToken[0], {"version", "version", Count, "Version of the file."}, siteToken[1],
-			{"paths", "paths", Count, "Paths tested."}, {"allowed", "allowed", Count, "Of which heed's engine allows."}, {"level", "restriction", Text, "full, partial or none, by heed's engine."},
-			{"level_google", "by Google's rules", Text, "The same by the profile google."}, {"named", "own group", Text, "yes: the file has a group with this name."},
+			siteToken[0], {"version", "version", table.Count, "Version of the file."}, siteToken[1],
+			{"paths", "paths", table.Count, "Paths tested."}, {"allowed", "allowed", table.Count, "Of which heed's engine allows."}, {"level", "restriction", table.Text, "full, partial or none, by heed's engine."},
+			{"level_google", "by Google's rules", table.Text, "The same by the profile google."}, {"named", "own group", table.Text, "yes: the file has a group with this name."},
 		},
 		build: func(s *Study, t *Table) {
 			for _, site := range s.siteList {
@@ -256,11 +255,11 @@ func partsTable() *Definition {
 		Formula: "requests = robots + other + outside",
 		Source:  "Liu et al., IMC 2025; the list of tokens is heed's own list of AI agents",
 		Columns: columns(
-			Column{"identified", "by heed", Count, "Requests that heed identifies as this token."},
-			Column{"requests", "by substring", Count, "Requests whose User-Agent contains the token."},
-			Column{"robots", "robots.txt", Count, "Of those, for robots.txt."},
-			Column{"other", "other", Count, "Of those, for anything else."},
-			Column{"outside", "outside ranges", Count, "Of those, from outside the published ranges; 0 without --ranges."},
+			Column{"identified", "by heed", table.Count, "Requests that heed identifies as this token."},
+			Column{"requests", "by substring", table.Count, "Requests whose User-Agent contains the token."},
+			Column{"robots", "robots.txt", table.Count, "Of those, for robots.txt."},
+			Column{"other", "other", table.Count, "Of those, for anything else."},
+			Column{"outside", "outside ranges", table.Count, "Of those, from outside the published ranges; 0 without --ranges."},
 		),
 		build: func(s *Study, t *Table) {
 			for k, c := range s.parts {

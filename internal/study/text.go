@@ -18,7 +18,7 @@ const othersInText = 20
 func (r *Result) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.headline())
-	for _, finding := range findings(r) {
+	for _, finding := range r.Findings() {
 		fmt.Fprintln(&b, "-", strings.ReplaceAll(table.Wrap(finding, ""), "\n", "\n  "))
 	}
 	for _, t := range r.Tables {
@@ -26,7 +26,7 @@ func (r *Result) WriteText(w io.Writer) error {
 			t.print(&b, len(r.Sites) > 1)
 		}
 	}
-	if text := emptyTables(r); text != "" {
+	if text := r.Empty(); text != "" {
 		fmt.Fprintf(&b, "\n%s\n", table.Wrap(text, ""))
 	}
 	fmt.Fprintf(&b, "\n%d. Methods\n\n%s\n", r.MethodsNumber(), r.Methods())
@@ -56,7 +56,7 @@ func (r *Result) headline() string {
 func (t *Table) print(b *strings.Builder, sites bool) {
 	fmt.Fprintf(b, "\n%d. %s\n\n", t.Number, t.Title)
 	for _, note := range t.Notes {
-		fmt.Fprintf(b, "   note: %s\n", Text.Cell(note))
+		fmt.Fprintf(b, "   note: %s\n", table.Text.Cell(note))
 	}
 	x := t.people(othersInText, sites)
 	for _, line := range x.Lines() {
@@ -124,7 +124,7 @@ var rare = map[string]bool{"no_file": true, "unreachable": true, "unknown": true
 
 // blank reports whether a column has nothing to show in any row; it is left out for people.
 func (t *Table) blank(i int) bool {
-	if i == 0 || t.Columns[i].Kind == Text || t.Columns[i].Kind == Digest {
+	if i == 0 || t.Columns[i].Kind == table.Text || t.Columns[i].Kind == table.Digest {
 		return false
 	}
 	for _, row := range t.Rows {

@@ -88,11 +88,21 @@ func (r *Recheck) Run(ctx context.Context, record *store.Record) (*Rechecked, er
 	if err != nil {
 		return nil, err
 	}
-	s := &rechecking{Recheck: r, library: &library{parseRules: r.ParseRules}, reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{File: record.Path, Sites: len(sites), Hosts: []SiteNow{}}}
+	s := &rechecking{library: &library{parseRules: r.ParseRules}, reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{File: record.Path, Sites: len(sites), Hosts: []SiteNow{}}}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := s.all(filter); err != nil {
+	f, err := reader.File()
+	if err != nil {
+		return nil, err
+	}
+	err = reader.Entries(filter, func(e *store.Entry) error {
+		if e.Seq%chunk == 0 {
+			r.progress(e.Seq-f.FirstSeq, f.LastSeq-f.FirstSeq)
+		}
+		return s.judge(e)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return s.finish(), nil
@@ -130,26 +140,11 @@ func (r *Recheck) progress(done, all int64) {
 
 // rechecking is one run of Recheck.
 type rechecking struct {
-	*Recheck
 	library *library
 	reader  *store.Reader
 	now     map[rules.Origin]*rules.Policy
 	hosts   map[rules.Origin]*SiteNow
 	result  *Rechecked
-}
-
-// all judges all entries that filter selects.
-func (s *rechecking) all(filter *store.Filter) error {
-	f, err := s.reader.File()
-	if err != nil {
-		return err
-	}
-	return s.reader.Entries(filter, func(e *store.Entry) error {
-		if e.Seq%chunk == 0 {
-			s.progress(e.Seq-f.FirstSeq, f.LastSeq-f.FirstSeq)
-		}
-		return s.judge(e)
-	})
 }
 
 // judge judges an entry.

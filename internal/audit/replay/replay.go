@@ -277,8 +277,10 @@ func (r *Result) count(a *assessment) {
 		return
 	case Different:
 		r.Different++
+		r.Examples = a.addTo(r.Examples, 0)
 	case OtherEngine:
 		r.OtherEngine++
+		r.Examples = a.addTo(r.Examples, 1<<62)
 	case Redacted:
 		r.Redacted++
 	case Incomplete:
@@ -287,12 +289,6 @@ func (r *Result) count(a *assessment) {
 		r.NotByRules++
 	}
 	r.countWhy(Why{Class: a.class, Reason: a.basis.Reason, Why: a.note})
-	switch a.class {
-	case Different:
-		r.Examples = a.addTo(r.Examples, 0)
-	case OtherEngine:
-		r.Examples = a.addTo(r.Examples, 1<<62)
-	}
 }
 
 // maxWhys bounds Result.Why. The reasons beyond it are counted under "others", for

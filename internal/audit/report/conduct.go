@@ -61,15 +61,14 @@ type Gaps struct {
 // start is when a request began, and the delay that was asked for then.
 type start struct{ at, delay int64 } // microseconds; delay 0: none
 
-// trail is what an agent did at a site.
+// trail is what an agent did at a site: what its Conduct counts, and what the rest of that
+// is made of.
 type trail struct {
+	Conduct
 	asked, sent            []start
-	pages                  []uint64 // hashes of the addresses asked for by GET
-	robots                 int64
-	robotsFirst, robotsEnd int64
+	addresses              []uint64 // hashes of those asked for by GET
+	robotsFirst, robotsEnd time.Time
 	page                   int64 // the first; 0: none yet
-	tunnels                int64
-	judged, breaches       int64 // pages that the rules of the site decided on, and did not allow
 	agents                 map[string]bool
 }
 
@@ -88,26 +87,24 @@ func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays
 		t.agents[a.UserAgent] = true
 	}
 	if q.Target == "/robots.txt" {
-		if t.robots++; t.robots == 1 || q.Time < t.robotsFirst {
-			t.robotsFirst = q.Time
-		}
-		t.robotsEnd = max(t.robotsEnd, q.Time)
+		t.RobotsAsked++
+		extend(&t.robotsFirst, &t.robotsEnd, moment(q.Time))
 		return nil
 	}
 	if t.page == 0 || q.Time < t.page {
 		t.page = q.Time
 	}
 	if audit.IsTunnel(q.Method, q.Target) {
-		t.tunnels++
+		t.Tunnels++
 	}
 	if k := &b.kinds[x.way]; k.byRules {
-		t.judged++
+		t.Pages++
 		if k.breach {
-			t.breaches++
+			t.Breaches++
 		}
 	}
 	if q.Method == "GET" {
-		t.pages = append(t.pages, maphash.String(seed, q.Target))
+		t.addresses = append(t.addresses, maphash.String(seed, q.Target))
 	}
 	if b.ways.keys[x.way].Verdict == refuse {
 		return nil
@@ -124,42 +121,38 @@ func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays
 // conduct returns the Conduct of each trail; nil without any.
 func (b *builder) conduct(pairs map[pair]*Counts) (list []Conduct) {
 	for at, t := range b.trails {
-		c := Conduct{Agent: b.agents.keys[at.agent].String(), Site: b.siteName(at.origin), Counts: *pairs[at]}
-		c.conclude(t)
-		list = append(list, c)
+		t.Agent, t.Site, t.Counts = b.agents.keys[at.agent].String(), b.siteName(at.origin), *pairs[at]
+		t.conclude()
+		list = append(list, t.Conduct)
 	}
 	return list
 }
 
-// conclude sets the fields that are derived from the trail.
-func (c *Conduct) conclude(t *trail) {
-	c.Asked, c.Sent = gaps(t.asked), gaps(t.sent)
-	c.Fastest = fastest(t.sent)
-	slices.Sort(t.pages)
-	c.Repeated = int64(len(t.pages) - len(slices.Compact(t.pages)))
-	c.Agents = slices.Sorted(maps.Keys(t.agents))
-	c.Tunnels = t.tunnels
-	if c.RobotsAsked = t.robots; t.robots > 0 {
-		first, last := moment(t.robotsFirst), moment(t.robotsEnd)
-		c.RobotsFirst, c.RobotsLast = &first, &last
-		c.RobotsBeforePages = t.page == 0 || t.robotsFirst <= t.page
+// conclude sets the fields of the Conduct that are derived from the rest.
+func (t *trail) conclude() {
+	t.Asked, t.Sent, t.Fastest = gaps(t.asked), gaps(t.sent), fastest(t.sent)
+	slices.Sort(t.addresses)
+	t.Repeated = int64(len(t.addresses) - len(slices.Compact(t.addresses)))
+	t.Agents = slices.Sorted(maps.Keys(t.agents))
+	if t.RobotsAsked > 0 {
+		t.RobotsFirst, t.RobotsLast = &t.robotsFirst, &t.robotsEnd
+		t.RobotsBeforePages = t.page == 0 || t.robotsFirst.UnixMicro() <= t.page
 	}
-	c.BreachShare, c.Pages, c.Breaches = figures.Share(t.breaches, t.judged), t.judged, t.breaches
+	t.BreachShare = figures.Share(t.Breaches, t.Pages)
 }
 
 // gaps measures the times between starts, which it sorts.
 func gaps(starts []start) (g Gaps) {
 	slices.SortFunc(starts, func(x, y start) int { return cmp.Compare(x.at, y.at) })
 	var list []int64
-	var limited, kept int64
 	for i := 1; i < len(starts); i++ {
 		gap, delay := starts[i].at-starts[i-1].at, starts[i].delay
 		list = append(list, gap)
 		if delay == 0 {
 			continue
 		}
-		if limited++; figures.Keeps(gap, delay) {
-			kept++
+		if g.Limited++; figures.Keeps(gap, delay) {
+			g.KeptCount++
 		}
 		if s := Seconds(delay); g.Delay == nil || s > *g.Delay {
 			g.Delay = &s
@@ -170,8 +163,7 @@ func gaps(starts []start) (g Gaps) {
 	}
 	slices.Sort(list)
 	median, p5 := Seconds(math.Round(figures.Median(list))), Seconds(figures.Percentile(list, 5))
-	g.Median, g.P5 = &median, &p5
-	g.Kept, g.Limited, g.KeptCount = figures.Share(kept, limited), limited, kept
+	g.Median, g.P5, g.Kept = &median, &p5, figures.Share(g.KeptCount, g.Limited)
 	return g
 }
 

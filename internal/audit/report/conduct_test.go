@@ -131,7 +131,7 @@ func TestHeed_AStudyOfTheRecordCountsTheSameGaps(t *testing.T) {
 	delays := s.Finish(logs.Counts(), false, begun).Table("delays")
 	got := map[string]any{}
 	for i, c := range delays.Columns {
-		if got[c.Name] = delays.Rows[0][i]; c.Kind == study.Interval {
+		if got[c.Name] = delays.Rows[0][i]; c.Kind == table.Interval {
 			got[c.Name] = delays.Rows[0][i].(table.Ratio).Cells()[0]
 		}
 	}

@@ -26,19 +26,20 @@ type methods struct {
 	wouldBe       reason.Counts // those that were only observed, by the class of their refusal
 	sensitivity   []Sensitivity
 	purposes      []string // that clients stated
-	heads         []string // of the records
+	heads         []string // of the records with requests
+	empty         []string // the names of the others
 }
 
 // tabled is a record of which tables are made.
 type tabled struct {
 	reader *store.Reader
-	last   int64 // the last entry.seq that counts
-	commit int64 // that covers it
+	commit int64 // the last one
+	// filter selects the decisions that count: of those that the last commit covers, so that
+	// its head proves all that the tables count although a heed goes on writing.
+	filter store.Filter
 
-	row         map[string]string // of table "record"
-	requests    int64
-	purposes    []string // that its clients stated
-	sensitivity []Sensitivity
+	row      map[string]string // of table "record"
+	purposes []string          // that its clients stated
 }
 
 // note takes in a row of a table of x.
@@ -49,10 +50,15 @@ func (m *methods) note(x *tabled, name string, row map[string]string) {
 	}
 	switch name {
 	case "record":
-		x.row = row
+		if x.row = row; row["requests"] == "0" {
+			m.empty = append(m.empty, row["record"])
+			return
+		}
+		m.join(row)
+		m.purposes = union(m.purposes, x.purposes)
+		m.heads = append(m.heads, fmt.Sprintf("%s whose head was %s at commit %s", row["record"], row["head"], row["head_commit"]))
 	case "requests":
 		m.agents[row["agent"]], m.sites[row["site"]] = true, true
-		x.requests += number("requests")
 		m.sums["all"] += number("requests")
 		for _, class := range reason.Classes() {
 			m.classes[class] += number("class_" + class.Key())
@@ -77,10 +83,10 @@ func (m *methods) note(x *tabled, name string, row map[string]string) {
 	}
 }
 
-// readPurposes notes the purposes of the clients that filter selects.
-func (x *tabled) readPurposes(filter *store.Filter) error {
+// readPurposes notes the purposes of the clients that the filter selects.
+func (x *tabled) readPurposes() error {
 	known := map[string]bool{}
-	err := x.reader.Clients(filter, func(c *store.Client) {
+	err := x.reader.Clients(&x.filter, func(c *store.Client) {
 		for _, p := range c.Purposes {
 			if c.Selected {
 				known[p] = true
@@ -155,31 +161,20 @@ func comma(window string) string {
 	return " (" + safetext.Visible(window) + ")"
 }
 
-// joint adds what one paragraph says of all records with requests together: the values that
-// occur, and the sums that note has not. empty are the names of records without requests.
-func (m *methods) joint(all []*tabled) (empty []string) {
-	for _, x := range all {
-		if x.requests == 0 {
-			empty = append(empty, x.row["record"])
-			continue
-		}
-		m.join(x.row)
-		m.purposes = union(m.purposes, x.purposes)
-		m.heads = append(m.heads, fmt.Sprintf("%s whose head was %s at commit %s", x.row["record"], x.row["head"], x.row["head_commit"]))
-		for _, s := range x.sensitivity {
-			if s.Profile == x.row["profile"] {
-				continue // the one that all of its decisions were made under
-			}
-			i := slices.IndexFunc(m.sensitivity, func(o Sensitivity) bool { return o.Profile == s.Profile })
-			if i < 0 {
-				m.sensitivity = append(m.sensitivity, s)
-				continue
-			}
+// judged adds how decisions of x would have been others: not under the profile that all of
+// them were made under.
+func (m *methods) judged(x *tabled, list []Sensitivity) {
+	for _, s := range list {
+		i := slices.IndexFunc(m.sensitivity, func(o Sensitivity) bool { return o.Profile == s.Profile })
+		switch {
+		case s.Profile == x.row["profile"], x.row["requests"] == "0":
+		case i < 0:
+			m.sensitivity = append(m.sensitivity, s)
+		default:
 			o := &m.sensitivity[i]
 			o.Judged, o.Allowed, o.Refused, o.Otherwise = o.Judged+s.Judged, o.Allowed+s.Allowed, o.Refused+s.Refused, o.Otherwise+s.Otherwise
 		}
 	}
-	return empty
 }
 
 // join adds the row of another record: the widest time, the words of lists, the sums of counts.

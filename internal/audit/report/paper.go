@@ -90,8 +90,9 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 		if err != nil {
 			return err
 		}
-		m := &tabled{reader: r, last: f.CommittedTo, commit: f.Commit}
-		if err := m.readPurposes(w.filter(m)); err != nil {
+		m := &tabled{reader: r, commit: f.Commit, filter: p.Query.Filter}
+		m.filter.Last = max(1, f.CommittedTo)
+		if err := m.readPurposes(); err != nil {
 			return err
 		}
 		if w.records = append(w.records, m); len(m.purposes) > 0 {
@@ -122,22 +123,12 @@ type paperWriter struct {
 	sum      methods
 }
 
-// filter returns the decisions that count: those that the last commit of the
-// record covers, so that its head proves all that the tables count although a
-// heed goes on writing.
-func (w *paperWriter) filter(m *tabled) *store.Filter {
-	f := w.Query.Filter
-	f.Last = max(1, m.last)
-	return &f
-}
-
 // methods writes one paragraph about all records.
 func (w *paperWriter) methods(out io.Writer) error {
-	empty := w.sum.joint(w.records)
 	if len(w.sum.heads) > 0 {
 		w.sum.write(out, w.Query.Words())
 	}
-	for _, name := range empty {
+	for _, name := range w.sum.empty {
 		fmt.Fprintf(out, "The record %s holds no requests%s.\n\n", name, comma(w.Query.Words()))
 	}
 	_, err := fmt.Fprintf(out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name: sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
@@ -156,7 +147,7 @@ func (w *paperWriter) table(name string, records []*tabled) error {
 			if len(w.records) > 1 {
 				file = fmt.Sprintf("%s-%d.sql", name, slices.Index(w.records, m)+1)
 			}
-			rows, query, err := m.reader.Table(name, w.filter(m), m.commit)
+			rows, query, err := m.reader.Table(name, &m.filter, m.commit)
 			if err != nil {
 				return err
 			}
@@ -209,7 +200,7 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 			for _, s := range list {
 				_ = t.Row(append([]any{w.records[i].row["record"], s.Profile, s.Judged, s.Allowed, s.Refused, s.Otherwise}, table.Ratio{Part: s.Allowed + s.Refused, Of: s.Judged}.Cells()...)...)
 			}
-			w.records[i].sensitivity = list
+			w.sum.judged(w.records[i], list)
 		}
 		return t.Flush()
 	})

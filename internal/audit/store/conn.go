@@ -51,14 +51,6 @@ type Rows struct {
 	rows    *sqlite.Rows
 }
 
-func (c *conn) rows(query string) (*Rows, error) {
-	rows, err := c.Query(query)
-	if err != nil {
-		return nil, err
-	}
-	return &Rows{rows.Columns(), c.path, rows}, nil
-}
-
 // Next returns the values of the next row: int64, float64, string, []byte or
 // nil for NULL. After the last row it returns nil.
 func (r *Rows) Next() (values []any, err error) {
@@ -114,9 +106,8 @@ func (c *conn) integer(query string) (n int64, err error) {
 // context ends. It is not safe for concurrent use; a record may have several.
 type Reader struct {
 	*conn
-	hasViews  bool // views were created
-	begin     string
-	elsewhere int64 // Record.Elsewhere
+	record   *Record
+	hasViews bool // views were created
 }
 
 // Read opens a Reader, which the caller closes.
@@ -129,7 +120,7 @@ func (r *Record) Read(ctx context.Context) (*Reader, error) {
 	if _, err := c.Exec(r.begin + "BEGIN"); err != nil {
 		return nil, errors.Join(viewError(r.Path, err), c.Close())
 	}
-	return &Reader{conn: c, begin: r.begin, elsewhere: r.Elsewhere}, nil
+	return &Reader{conn: c, record: r}, nil
 }
 
 // tempViews are the views, for one connection: those in a file may be older or forged.
@@ -140,18 +131,20 @@ var tempViews = sync.OnceValue(func() string {
 })
 
 // viewRows returns the result of a query that reads views.
-func (r *Reader) viewRows(query string) (rows *Rows, err error) {
+func (r *Reader) viewRows(query string) (*Rows, error) {
+	var rows *sqlite.Rows
+	var err error
 	if !r.hasViews {
 		_, err = r.Exec(tempViews())
 	}
 	if err == nil {
 		r.hasViews = true
-		rows, err = r.rows(query)
+		rows, err = r.Query(query)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read as a record: %w", r.path, err)
 	}
-	return rows, nil
+	return &Rows{rows.Columns(), r.path, rows}, nil
 }
 
 // Path returns the path of the record.

@@ -29,9 +29,8 @@ type Record struct {
 	begin  string // statements that each Reader executes first
 	hidden bool   // all that it has is read from another file
 	// Set by Records when it is given several records: the first and the last time of the
-	// decisions that are read from this file, and the decisions left out.
+	// decisions that are read from this file.
 	start, end int64
-	without    []span
 	head       commit
 	stub       *stub // nil: nothing was pruned
 }
@@ -294,7 +293,7 @@ type File struct {
 
 // File returns the description of the record.
 func (r *Reader) File() (File, error) {
-	f := File{Name: r.path, Elsewhere: r.elsewhere}
+	f := File{Name: r.path, Elsewhere: r.record.Elsewhere}
 	for query, row := range map[string]func(*fields){
 		"SELECT (SELECT value FROM about WHERE key = 'store'), (SELECT value FROM about WHERE key = 'created')": func(c *fields) { c.read(&f.Store, &f.Created) },
 		"SELECT coalesce(min(seq), 1), max(seq), min(time), max(time), count(*), (SELECT coalesce(min(seq), 1) FROM main.entry) FROM entry": func(c *fields) {
@@ -340,18 +339,18 @@ func once(records []*Record) error {
 		if len(known) == 0 {
 			continue
 		}
+		var without []span
 		err := r.ids(r.start, r.end, func(seq int64, id [16]byte, content uint64) error {
 			first, ok := known[id]
-			if ok && first.content != content {
-				return fmt.Errorf("%s and %s have the decision %x, but with different contents\nSee `heed audit verify`, and name one of them", first.record.Path, r.Path, id)
-			}
-			if !ok {
+			switch n := len(without); {
+			case !ok:
 				return nil
-			}
-			if n := len(r.without); n > 0 && r.without[n-1].last == seq-1 {
-				r.without[n-1].last = seq
-			} else {
-				r.without = append(r.without, span{seq, seq})
+			case first.content != content:
+				return fmt.Errorf("%s and %s have the decision %x, but with different contents\nSee `heed audit verify`, and name one of them", first.record.Path, r.Path, id)
+			case n > 0 && without[n-1].last == seq-1:
+				without[n-1].last = seq
+			default:
+				without = append(without, span{seq, seq})
 			}
 			r.Elsewhere++
 			return nil
@@ -359,7 +358,7 @@ func once(records []*Record) error {
 		if err != nil {
 			return err
 		}
-		r.begin = r.beginWithout()
+		r.begin = r.beginWithout(without)
 	}
 	return nil
 }
@@ -390,11 +389,11 @@ FROM entry e JOIN ground g ON g.id = e.ground WHERE e.time BETWEEN %d AND %d AND
 var seed = maphash.MakeSeed()
 
 // beginWithout returns the statements that replace the table entry by a view without
-// the decisions left out.
-func (r *Record) beginWithout() string {
+// some decisions.
+func (r *Record) beginWithout(without []span) string {
 	var b strings.Builder
 	b.WriteString("CREATE TEMP TABLE elsewhere (first INTEGER PRIMARY KEY, last INTEGER NOT NULL);\n")
-	for i, s := range r.without {
+	for i, s := range without {
 		separator := ", "
 		if i%500 == 0 { // SQLite bounds the rows of a statement
 			separator = ";\nINSERT INTO elsewhere VALUES "

@@ -23,13 +23,13 @@ func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for number := range tables {
-		rows, err := db.rows("SELECT * FROM " + table(number).String())
+		rows, err := db.Query("SELECT * FROM " + table(number).String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows.Close()
-		if !slices.Equal(rows.Columns, Schema.columns(table(number))) {
-			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), rows.Columns, Schema.columns(table(number)))
+		if columns := rows.Columns(); !slices.Equal(columns, Schema.columns(table(number))) {
+			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), columns, Schema.columns(table(number)))
 		}
 	}
 }

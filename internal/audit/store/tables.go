@@ -25,8 +25,8 @@ func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, q
 		"{{refused_share}}", shareColumns("refused_by_rule_", fmt.Sprintf("sum(c.requests * (c.class = '%s'))", reason.RefusedByRule), "sum(c.requests)"),
 		"{{share}}", shareColumns("", "sum(c.requests)", "(SELECT count(*) FROM chosen)")).Replace(reason.InSQL(string(text)))
 	rows, err = r.viewRows(query)
-	if r.begin != "" { // decisions are left out, in the views of the query too
-		query = r.begin + tempViews() + query
+	if r.record.begin != "" { // decisions are left out, in the views of the query too
+		query = r.record.begin + tempViews() + query
 	}
 	return rows, query, err
 }

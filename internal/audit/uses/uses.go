@@ -105,17 +105,6 @@ type Result struct {
 	Why     string         // of Unknown, in words
 }
 
-// The reasons of Unknown.
-const (
-	notSent     = "the page was not requested"
-	notEnded    = "the end of the exchange is not recorded"
-	notRead     = "the head of the page was not read"
-	notReadable = "the head of the page could not be read"
-	notAsked    = "a licence of the site was not requested"
-	badLicence  = "a licence of the site could not be read"
-	noTDMRep    = "the site's TDMRep file was not requested"
-)
-
 // Judge judges the request for purposes: each must be allowed.
 func (q *Request) Judge(purposes ...signal.Purpose) Result {
 	v := signal.Combine(cmp.Or(q.Before, q.Robots), q.After)
@@ -127,9 +116,9 @@ func (q *Request) Judge(purposes ...signal.Purpose) Result {
 	}
 	switch {
 	case !q.Sent:
-		return Result{Answer: Unknown, Why: notSent}
+		return Result{Answer: Unknown, Why: "the page was not requested"}
 	case !q.Ended:
-		return Result{Answer: Unknown, Why: notEnded}
+		return Result{Answer: Unknown, Why: "the end of the exchange is not recorded"}
 	}
 	switch why := q.unread(v, purposes); {
 	case why != "":
@@ -156,11 +145,11 @@ func (q *Request) unread(v *signal.Verdict, purposes []signal.Purpose) string {
 	}
 	switch {
 	case need.Licences && v.LacksLicence():
-		return notAsked
+		return "a licence of the site was not requested"
 	case need.Licences && slices.ContainsFunc(v.Statements, func(s signal.Statement) bool { return s.Protocol == signal.RSL && s.Fault != "" }):
-		return badLicence
+		return "a licence of the site could not be read"
 	case need.TDMRep && !had.TDMRep && !slices.ContainsFunc(v.Statements, overridesFile):
-		return noTDMRep
+		return "the site's TDMRep file was not requested"
 	}
 	return ""
 }
@@ -179,9 +168,9 @@ func (q *Request) unreadPage(v *signal.Verdict) string {
 		if q.NoPage || len(q.Stated) > 0 {
 			return ""
 		}
-		return notRead
+		return "the head of the page was not read"
 	}
-	return notReadable + " (" + head + ")"
+	return "the head of the page could not be read (" + head + ")"
 }
 
 // overridesFile reports whether a statement counts in place of the site's TDMRep file.

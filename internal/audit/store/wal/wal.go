@@ -149,7 +149,7 @@ func (t *Log) Read(store string) (all []Block, torn int64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		blocks, size, err := readBlocks(data, store)
+		blocks, size, err := readBlocks(data, store, false)
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s %w", f.Name(), err)
 		}
@@ -171,34 +171,32 @@ func (t *Log) Read(store string) (all []Block, torn int64, err error) {
 }
 
 // readBlocks returns the blocks of a file of the tail, and the octets up to the end
-// of the last.
-func readBlocks(data []byte, store string) (blocks []Block, size int64, err error) {
+// of the last; an empty store is that of any record. It returns an error for blocks after a
+// damaged one, which count with damaged.
+func readBlocks(data []byte, store string, damaged bool) (blocks []Block, size int64, err error) {
 	if len(data) < int(Start) {
 		return nil, 0, nil // cut off while the header was written
 	}
 	if string(data[:len(tailMagic)]) != tailMagic {
 		return nil, 0, errors.New("is no tail of a record: move it away")
 	}
-	if string(data[len(tailMagic):Start]) != store {
+	if !bytes.HasPrefix(data[len(tailMagic):], []byte(store)) {
 		return nil, 0, fmt.Errorf("belongs to another record: %w, or bring back the record it was written beside", ErrDamaged)
 	}
-	at := int(Start)
-	for {
-		b, length := Cut(data[at:])
-		if length == 0 {
-			break
-		}
-		blocks = append(blocks, b)
-		at += length
-	}
 	last := uint64(0)
-	if n := len(blocks); n > 0 {
-		last = blocks[n-1].Number
+	for rest := data[Start:]; ; {
+		if b, length := Cut(rest); length > 0 {
+			blocks, last, rest = append(blocks, b), b.Number, rest[length:]
+			continue
+		}
+		at := len(data) - len(rest)
+		if rest = later(rest, last); rest == nil {
+			return blocks, int64(at), nil
+		}
+		if !damaged {
+			return nil, 0, fmt.Errorf("is damaged at octet %d, with decisions after it: %w", at, ErrDamaged)
+		}
 	}
-	if len(later(data[at:], last)) > 0 {
-		return nil, 0, fmt.Errorf("is damaged at octet %d, with decisions after it: %w", at, ErrDamaged)
-	}
-	return blocks, int64(at), nil
 }
 
 // Cut returns the block at the start of data and its length; 0 when it is not
@@ -326,18 +324,9 @@ func HasBlocks(path string) bool {
 // that can be read do.
 func Blocks(path, store string, damaged bool) (all []Block) {
 	for _, name := range Paths(path) {
-		file, err := ownfile.ReadRegular(name, maxTail*2)
-		if err != nil || !bytes.HasPrefix(file.Data, []byte(tailMagic+store)) {
-			continue
-		}
-		before, last := len(all), uint64(0)
-		for data := file.Data[Start:]; len(data) > 0; {
-			b, length := Cut(data)
-			if length > 0 {
-				all, last, data = append(all, b), b.Number, data[length:]
-			} else if data = later(data, last); len(data) > 0 && !damaged {
-				all, data = all[:before], nil
-			}
+		if file, err := ownfile.ReadRegular(name, maxTail*2); err == nil {
+			blocks, _, _ := readBlocks(file.Data, store, damaged) // none of a file with an error
+			all = append(all, blocks...)
 		}
 	}
 	return all

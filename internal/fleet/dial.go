@@ -95,26 +95,12 @@ type storeDialer struct {
 func (d *storeDialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	netDialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
-	c, err := netDialer.DialContext(ctx, network, addr)
-	secured := d.access().tls
-	if err != nil || secured == nil {
-		return limited(c, err)
+	plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
+	dial := plain.DialContext
+	if config := d.access().tls; config != nil {
+		dial = (&tls.Dialer{NetDialer: plain, Config: config}).DialContext
 	}
-	config := secured.Clone()
-	if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
-		c.Close()
-		return nil, err
-	}
-	secure := tls.Client(c, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return limited(secure, nil)
-}
-
-func limited(c net.Conn, err error) (net.Conn, error) {
+	c, err := dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -175,16 +161,14 @@ func (d *storeDialer) ask(ctx context.Context, sentinel string) (string, error) 
 	learned := d.learned
 	d.mu.Unlock()
 	if !learned {
-		others, err := c.Sentinels(ctx, d.master).Result()
-		d.learn(others, err)
+		if others, err := c.Sentinels(ctx, d.master).Result(); err == nil {
+			d.learn(others)
+		}
 	}
 	return net.JoinHostPort(addr[0], addr[1]), nil
 }
 
-func (d *storeDialer) learn(others []map[string]string, err error) {
-	if err != nil {
-		return
-	}
+func (d *storeDialer) learn(others []map[string]string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.learned = true

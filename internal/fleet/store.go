@@ -143,7 +143,9 @@ func Open(options Options) (*Store, error) {
 	s.access.Store(newAccess(o, &options))
 	s.client = newClient(o, s.access.Load, slotReader{s})
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.spawn(func() { s.do(s.ctx, nil, heedsKey, s.probe(heedsKey)) })
+	s.spawn(func() {
+		s.do(s.ctx, nil, heedsKey, func(ctx context.Context) error { return s.probe(ctx, heedsKey, false) })
+	})
 	return s, nil
 }
 
@@ -195,9 +197,9 @@ func (s *Store) Health() Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := Health{Hosts: s.hosts, Outages: s.outages, Missed: s.missed}
-	s.parts.all(func(p *part) {
+	for _, p := range s.parts.all() {
 		if !p.away {
-			return
+			continue
 		}
 		if !h.Away || p.since.Before(h.Since) {
 			h.Since, h.Why = p.since, p.why
@@ -205,7 +207,7 @@ func (s *Store) Health() Health {
 		if h.Away = true; p.node != "" {
 			h.Nodes = append(h.Nodes, p.node)
 		}
-	})
+	}
 	if slices.Sort(h.Nodes); s.parts.whole.away {
 		h.Nodes = nil
 	}
@@ -272,16 +274,12 @@ func Ops() []string { return []string{opPolicies, opTurns, opOther} }
 
 // count reports a failed operation. of is its script; nil for others.
 func (s *Store) count(of *script) {
-	if s.failed == nil {
-		return
+	op := opOther
+	if of != nil {
+		op = of.op
 	}
-	switch of {
-	case newerScript, leaseScript, renewScript, endScript, dropScript:
-		s.failed(opPolicies)
-	case askScript, movedScript, startedScript, heldScript, holdScript:
-		s.failed(opTurns)
-	default:
-		s.failed(opOther)
+	if s.failed != nil {
+		s.failed(op)
 	}
 }
 

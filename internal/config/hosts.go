@@ -189,7 +189,7 @@ func (h *HostConfig) host() acl.Host {
 		t.Service = h.Reason
 	}
 	if h.Licence != "" {
-		t.Licence = &acl.Licence{Reference: h.Licence, Reason: h.Reason, Expires: h.Expires.Time, Clients: h.Clients}
+		t.Licence = &acl.Licence{Reference: h.Licence, Expires: h.Expires.Time, Clients: h.Clients}
 	}
 	for _, e := range []acl.Exception{{Refuse: true, Patterns: h.Refuse}, {Patterns: h.Allow}} {
 		if e.Reason, e.Expires, e.Clients = h.Reason, h.Expires.Time, h.Clients; len(e.Patterns) > 0 {

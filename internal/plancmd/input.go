@@ -1,6 +1,7 @@
 package plancmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,10 +209,7 @@ var (
 
 // pageOf returns the URL that a request in a log was for.
 func (in *inputs) pageOf(q *accesslog.Request) (string, error) {
-	host := q.Host
-	if host == "" {
-		host = in.host
-	}
+	host := cmp.Or(q.Host, in.host)
 	switch {
 	case q.Method != "" && q.Method != http.MethodGet && q.Method != http.MethodHead:
 		return "", errMethod
@@ -232,13 +230,13 @@ func (in *inputs) count(problems *plan.Problems) {
 	in.problems.Merge(problems)
 }
 
-// result returns the problems of all inputs, the most frequent first.
+// result returns the problems of all inputs, the most frequent first; in JSON a list, also
+// when it is empty.
 func (in *inputs) result() []*plan.Problem {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	var all plan.Problems
+	all := plan.Problems{List: []*plan.Problem{}}
 	all.Merge(&in.problems) // a copy
-	list := all.List
-	slices.SortStableFunc(list, func(a, b *plan.Problem) int { return int(b.Count - a.Count) })
-	return list
+	slices.SortStableFunc(all.List, func(a, b *plan.Problem) int { return int(b.Count - a.Count) })
+	return all.List
 }

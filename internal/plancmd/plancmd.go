@@ -143,10 +143,8 @@ func (c *PlanCmd) usage() error {
 	case c.Site != "" && len(c.FromLog) == 0:
 		return errors.New("--site names the site of a log\nAdd --from-log, or write whole URLs into the list")
 	}
-	if c.Purpose != "" {
-		if _, err := usage.ParsePurposes(c.Purpose); err != nil {
-			return fmt.Errorf("--purpose: %w", err)
-		}
+	if _, err := usage.ParsePurposes(c.Purpose); err != nil {
+		return fmt.Errorf("--purpose: %w", err)
 	}
 	return nil
 }

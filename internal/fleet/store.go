@@ -102,8 +102,7 @@ type Options struct {
 // concurrent use.
 type Store struct {
 	client redis.UniversalClient
-	target *redis.UniversalOptions // from the URL, without the credentials
-	access atomic.Pointer[access]
+	access atomic.Pointer[redis.UniversalOptions] // of the last Renew: what new connections use
 	log    *slog.Logger
 	failed func(op string)
 	took   func(time.Duration) // Options.Answered
@@ -130,18 +129,18 @@ type Store struct {
 // Open returns a Store. It does not wait for a connection: a store that is unreachable is
 // logged, and used as soon as it answers. The error is about the URL.
 func Open(options Options) (*Store, error) {
-	o, err := parseURL(options.URL, options.RootCAs)
+	o, err := parseURL(&options)
 	if err != nil {
 		return nil, err
 	}
 	// The library writes lines to stderr, which is heed's log.
 	logging.Disable()
-	s := &Store{target: o, log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
+	s := &Store{log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
 	if s.cluster = o.IsClusterMode; s.cluster {
 		s.settle = clusterSettleTime
 	}
-	s.access.Store(newAccess(o, &options))
-	s.client = newClient(o, s.access.Load, slotReader{s})
+	s.access.Store(o)
+	s.client = newClient(*o, s.access.Load, slotReader{s})
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.spawn(func() {
 		s.do(s.ctx, nil, heedsKey, func(ctx context.Context) error { return s.probe(ctx, heedsKey, false) })

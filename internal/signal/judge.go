@@ -45,7 +45,7 @@ func Judge(in Input) *Verdict {
 	if in.Page != nil {
 		v.Page = cmp.Or(string(in.Page.Why), "whole")
 	}
-	j := &judge{in: in, read: make(map[string]bool)}
+	j := &judge{in: in}
 	j.collect()
 	v.Statements = j.all
 	in.Target.Spend(stepsPerStatement * len(j.all))
@@ -62,7 +62,7 @@ const stepsPerStatement = 512
 // for Input.Licences.
 func Declared(in Input) []string {
 	in.Licences = nil
-	j := &judge{in: in, read: make(map[string]bool)}
+	j := &judge{in: in}
 	j.collect()
 	return j.declares
 }
@@ -127,9 +127,8 @@ func (v *Verdict) Under(p rules.Profile) *Verdict {
 
 // judge collects the statements of one verdict.
 type judge struct {
-	in   Input
-	all  []Statement
-	read map[string]bool // licences whose statements are collected
+	in  Input
+	all []Statement
 
 	tooMany  bool     // a document has more statements than it may
 	declares []string // the licences that are declared

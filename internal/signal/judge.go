@@ -51,7 +51,6 @@ func Judge(in Input) *Verdict {
 	in.Target.Spend(stepsPerStatement * len(j.all))
 	v.TooComplex = j.tooMany || in.Target.TooComplex()
 	v.resolve()
-	v.compact()
 	return v
 }
 
@@ -105,10 +104,9 @@ func Combine(request, answer *Verdict) *Verdict {
 	v := *request
 	v.Page, v.TooComplex = cmp.Or(answer.Page, request.Page), request.TooComplex || answer.TooComplex
 	v.Reference = cmp.Or(request.Reference, answer.Reference)
-	v.Statements, v.Results = slices.Concat(request.Statements, answer.Statements), nil
+	v.Statements = slices.Concat(request.Statements, answer.Statements)
 	v.Dropped += answer.Dropped
 	v.resolve()
-	v.compact()
 	return &v
 }
 
@@ -119,9 +117,8 @@ func (v *Verdict) Under(p rules.Profile) *Verdict {
 		return v
 	}
 	u := *v
-	u.Profile, u.Results = p.String(), nil
+	u.Profile = p.String()
 	u.resolve()
-	u.compact()
 	return &u
 }
 
@@ -164,8 +161,10 @@ const (
 	PermissiveWins Precedence = "permissive-wins" // the reading of 1997: INDEX wins over NOINDEX
 )
 
-// resolve makes the results from the statements.
+// resolve makes the results from the statements, and drops those that decided nothing when there
+// are too many.
 func (v *Verdict) resolve() {
+	v.Results = nil
 	profile, _ := rules.ParseProfile(v.Profile) // of an unknown one the standard
 	for _, c := range Categories() {
 		var result Result
@@ -198,6 +197,7 @@ func (v *Verdict) resolve() {
 			v.Results[c] = result
 		}
 	}
+	v.compact()
 }
 
 // within resolves the statements of one protocol about a category. Without any the

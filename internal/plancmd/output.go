@@ -32,9 +32,9 @@ type output struct {
 type summary struct {
 	Totals []plan.Total `json:"total"`
 	plan.Progress
-	Left        int64           `json:"not_judged"` // pages
-	Interrupted bool            `json:"interrupted"`
-	Problems    []*plan.Problem `json:"problems"`
+	Left        int64          `json:"not_judged"` // pages
+	Interrupted bool           `json:"interrupted"`
+	Problems    []plan.Problem `json:"problems"`
 }
 
 func (c *PlanCmd) output(a *console.App) *output {

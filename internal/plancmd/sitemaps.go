@@ -133,7 +133,7 @@ func (w *walk) readOne(address string, index bool) {
 			}
 		}
 	}
-	cut, err := plan.ReadSitemap(bytes.NewReader(body), entry(w.in.plan.Add), entry(func(url string) error {
+	cut, err := plan.ReadSitemap(bytes.NewReader(body), plan.MaxSitemap, entry(w.in.plan.Add), entry(func(url string) error {
 		if !index {
 			return errSecondMap
 		}

@@ -197,7 +197,7 @@ func (j *oneJudge) makeSettings() {
 			h.Mode = modes[j.IntN(len(modes))]
 		}
 		if j.IntN(4) == 0 {
-			h.Licence = &acl.Licence{Reference: "contract 7", Reason: "letter 8"}
+			h.Licence = &acl.Licence{Reference: "contract 7"}
 		}
 		j.settings.Hosts = append(j.settings.Hosts, h)
 	}

@@ -184,7 +184,7 @@ func TestUse_APricedLicenceIsNeverAccepted(t *testing.T) {
 			r := newRigBefore(t, s, purposeOf(signal.PurposeTraining), func(c *Config) {
 				if contract {
 					match, _ := acl.ParseHostPattern("site.test")
-					c.Rules.Hosts = []acl.Host{{Match: []acl.HostPattern{match}, Licence: &acl.Licence{Reference: "contract 4711", Reason: "signed"}}}
+					c.Rules.Hosts = []acl.Host{{Match: []acl.HostPattern{match}, Licence: &acl.Licence{Reference: "contract 4711"}}}
 				}
 			})
 			for range 3 {

@@ -239,7 +239,7 @@ func TestUse_AnUnreadableLicence(t *testing.T) {
 			if c.contract {
 				changes = append(changes, func(c *Config) {
 					match, _ := acl.ParseHostPattern("site.test")
-					c.Rules.Hosts = []acl.Host{{Match: []acl.HostPattern{match}, Licence: &acl.Licence{Reference: "4711", Reason: "signed"}}}
+					c.Rules.Hosts = []acl.Host{{Match: []acl.HostPattern{match}, Licence: &acl.Licence{Reference: "4711"}}}
 				})
 			}
 			r := newRigBefore(t, s, changes...)

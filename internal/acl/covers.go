@@ -10,17 +10,7 @@ import (
 // Covers reports whether p matches every origin that q matches. It may be false for a pair
 // of which that is true.
 func (p HostPattern) Covers(q HostPattern) bool {
-	switch {
-	case p.text == "" || q.text == "" || p.port != 0 && p.port != q.port:
-		return false
-	case p.any:
-		return true
-	case q.any:
-		return false
-	case p.suffix:
-		return q.suffix && q.host == p.host || strings.HasSuffix(q.host, "."+p.host)
-	}
-	return !q.suffix && q.host == p.host
+	return p.text != "" && slices.Contains(q.CoveredBy(), p.Key())
 }
 
 // Key returns a text that two patterns share when they match the same origins.

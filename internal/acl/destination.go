@@ -3,7 +3,6 @@ package acl
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -282,19 +281,19 @@ var ErrSelf error = &barred{"the address is heed's own", rules.ReasonLoop}
 type Addrs struct {
 	Dials
 
-	mu    sync.Mutex                              // held to change the set
-	ports atomic.Pointer[map[uint16][]netip.Addr] // by port, an address for each Add. Immutable: every request looks into it
+	mu  sync.Mutex                       // held to change the set
+	own atomic.Pointer[[]netip.AddrPort] // one for each Add. Immutable: every request looks into it
 }
 
 // Add adds an address; each Add needs a Remove. Addresses that are not of TCP, such as
 // that of a Unix socket, are left out: no site has one.
 func (a *Addrs) Add(addr net.Addr) {
-	a.change(addr, func(own []netip.Addr, at netip.Addr) []netip.Addr { return append(own, at) })
+	a.change(addr, func(own []netip.AddrPort, at netip.AddrPort) []netip.AddrPort { return append(own, at) })
 }
 
 // Remove undoes one Add of an address.
 func (a *Addrs) Remove(addr net.Addr) {
-	a.change(addr, func(own []netip.Addr, at netip.Addr) []netip.Addr {
+	a.change(addr, func(own []netip.AddrPort, at netip.AddrPort) []netip.AddrPort {
 		if i := slices.Index(own, at); i >= 0 {
 			own = slices.Delete(own, i, i+1)
 		}
@@ -302,31 +301,34 @@ func (a *Addrs) Remove(addr net.Addr) {
 	})
 }
 
-// change replaces the addresses of a port.
-func (a *Addrs) change(addr net.Addr, by func(own []netip.Addr, at netip.Addr) []netip.Addr) {
+// change replaces the set.
+func (a *Addrs) change(addr net.Addr, by func(own []netip.AddrPort, at netip.AddrPort) []netip.AddrPort) {
 	at, err := netip.ParseAddrPort(addr.String())
 	if err != nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	next := map[uint16][]netip.Addr{}
-	if before := a.ports.Load(); before != nil {
-		maps.Copy(next, *before)
+	own := by(slices.Clone(a.all()), plainPort(at))
+	a.own.Store(&own)
+}
+
+// all returns the set.
+func (a *Addrs) all() []netip.AddrPort {
+	if own := a.own.Load(); own != nil {
+		return *own
 	}
-	next[at.Port()] = by(slices.Clone(next[at.Port()]), plain(at.Addr()))
-	if len(next[at.Port()]) == 0 {
-		delete(next, at.Port()) // each run has listened on another port
-	}
-	a.ports.Store(&next)
+	return nil
 }
 
 // on returns the addresses with a port: none for that of most requests.
-func (a *Addrs) on(port uint16) []netip.Addr {
-	if ports := a.ports.Load(); ports != nil {
-		return (*ports)[port]
+func (a *Addrs) on(port uint16) (own []netip.Addr) {
+	for _, at := range a.all() {
+		if at.Port() == port {
+			own = append(own, at.Addr())
+		}
 	}
-	return nil
+	return own
 }
 
 // plain returns an address without its zone, an IPv4-mapped one as the IPv4 address.

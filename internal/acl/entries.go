@@ -239,7 +239,6 @@ type Exception struct {
 // Licence is a contract with a site: what its licences ask for counts as met.
 type Licence struct {
 	Reference string    // of the contract, for the record; never empty
-	Reason    string    // who agreed to it, or why; never empty
 	Expires   time.Time // it no longer holds from then on; zero: it does not end
 	Clients   []string  // the names of the clients it is for; empty: all
 }

@@ -79,9 +79,6 @@ func NewGlob(text string) Glob {
 	return Glob{text: text, parts: strings.Split(strings.ToLower(text), "*")}
 }
 
-// String returns the glob as it was written.
-func (g Glob) String() string { return g.text }
-
 // Matches reports whether s matches g.
 func (g Glob) Matches(s string) bool {
 	if len(g.parts) == 0 {

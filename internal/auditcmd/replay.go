@@ -36,11 +36,9 @@ func (c *AuditReplayCmd) Run(a *console.App) error {
 		return err
 	}
 	defer leave()
-	var purposes []signal.Purpose
-	if c.Purpose != "" {
-		if purposes, err = signal.ParsePurposes(c.Purpose); err != nil {
-			return fmt.Errorf("--purpose: %w", err)
-		}
+	purposes, err := signal.ParsePurposes(c.Purpose)
+	if err != nil {
+		return fmt.Errorf("--purpose: %w", err)
 	}
 	return judgeEach(a, &c.recordFiles, "judging %s again", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Result, error) {
 		return replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: otherwise, Purposes: purposes, Progress: progress})

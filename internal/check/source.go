@@ -31,12 +31,9 @@ import (
 // --robots, otherwise fresh stored copies and the sites. It gives j the settings, what heed may
 // reach, and the purposes, and sites the route to the sites; nil: it is not needed.
 func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, error) {
-	var purposes []signal.Purpose
-	if c.Purpose != "" {
-		var err error
-		if purposes, err = signal.ParsePurposes(c.Purpose); err != nil {
-			return nil, fmt.Errorf("--purpose: %w", err)
-		}
+	purposes, err := signal.ParsePurposes(c.Purpose)
+	if err != nil {
+		return nil, fmt.Errorf("--purpose: %w", err)
 	}
 	if c.Robots != "" {
 		text, err := readRobots(a, c.Robots)

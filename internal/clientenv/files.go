@@ -2,6 +2,7 @@ package clientenv
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // client.php, client.R
 	"encoding/hex"
@@ -67,16 +68,13 @@ func MakeClientFiles(stateDir string, authority *ca.Authority, found Found, now 
 	if err := os.MkdirAll(dir, clientDirMode); err != nil {
 		return ClientFiles{}, err
 	}
-	if err := ca.WriteJavaTrustStore(files.TrustStore, authority, paths); err != nil {
-		return ClientFiles{}, err
-	}
-	if err := ca.WriteFile(files.Wgetrc, wget.with(files.Bundle), 0o600); err != nil { // it may hold the user's passwords
-		return ClientFiles{}, err
-	}
-	if err := ca.WriteFile(filepath.Join(dir, foundName), extra, 0o644); err != nil {
-		return ClientFiles{}, err
-	}
-	if err := errors.Join(ca.WriteFile(files.RProfile, clientR, 0o644), writePHP(files)); err != nil {
+	err = cmp.Or(
+		ca.WriteJavaTrustStore(files.TrustStore, authority, paths),
+		ca.WriteFile(files.Wgetrc, wget.with(files.Bundle), 0o600), // it may hold the user's passwords
+		ca.WriteFile(filepath.Join(dir, foundName), extra, 0o644),
+		errors.Join(ca.WriteFile(files.RProfile, clientR, 0o644), writePHP(files)),
+	)
+	if err != nil {
 		return ClientFiles{}, err
 	}
 	return files, ca.WriteFile(files.Bundle, roots, 0o644)

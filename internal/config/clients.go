@@ -132,11 +132,12 @@ func (c *Config) ACLClients() []acl.Client {
 
 // client converts the entry for package acl.
 func (cl *ClientConfig) client() acl.Client {
+	purposes, _ := signal.ParsePurposes(strings.Join(cl.Purpose, ",")) // checked
 	c := acl.Client{
 		Name: cl.Name, User: cl.User, Listener: cl.Listener, UserAgent: acl.NewGlob(cl.UserAgent),
 		SendUserAgent: cl.SendUserAgent, SendFrom: cl.SendFrom,
 		RefuseUnnamed: cl.NoUserAgent == "refuse", AllowSubresources: cl.Parts == "allow", MaxWait: cl.MaxWait,
-		Purposes: cl.Purpose.purposes(),
+		Purposes: purposes,
 	}
 	for _, from := range cl.From {
 		c.From = append(c.From, netip.MustParsePrefix(from)) // checked
@@ -183,14 +184,6 @@ func (c *Config) clientNotices() []string {
 
 // Purposes are the names of purposes. In TOML they are a string or a list of strings.
 type Purposes []string
-
-// purposes returns the purposes, which were checked; nil for none.
-func (p Purposes) purposes() (all []signal.Purpose) {
-	for _, name := range p {
-		all = append(all, signal.Purpose(name))
-	}
-	return all
-}
 
 // checkPurposes reports unknown and repeated purposes.
 func (d *decoder) checkPurposes(path string, names Purposes) {

@@ -140,8 +140,16 @@ func load(path string, found bool, defaults []byte) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, at, err := readConfig(path)
-	if err != nil || at == "" {
+	name := cmp.Or(path, FileName)
+	file, err := ownfile.Read(name, maxFile)
+	switch {
+	case path == "" && errors.Is(err, fs.ErrNotExist):
+		return c, nil
+	case err != nil:
+		return c, fmt.Errorf("the settings cannot be read: %w", err)
+	}
+	at, err := filepath.Abs(name)
+	if err != nil {
 		return c, err
 	}
 	builtIn := c.Hash()
@@ -218,20 +226,6 @@ func BuiltIn(defaults []byte) (*Config, error) {
 
 // maxFile is the greatest size of a file with settings in octets.
 const maxFile = 8 << 20
-
-// readConfig returns an empty path when there is no file to read.
-func readConfig(path string) (file *ownfile.File, abs string, err error) {
-	name := cmp.Or(path, FileName)
-	file, err = ownfile.Read(name, maxFile)
-	if path == "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("the settings cannot be read: %w", err)
-	}
-	abs, err = filepath.Abs(name)
-	return file, abs, err
-}
 
 // must returns a value of settings that have been checked, so that there is no error.
 func must[T any](v T, err error) T {

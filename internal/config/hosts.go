@@ -25,8 +25,7 @@ func (c *Config) checkHosts(d *decoder) {
 			d.problem("host.match", `this [[host]] matches no host; set match = ["www.example.org", "*.example.com"]`)
 		}
 		for _, pattern := range h.Match {
-			_, err := acl.ParseHostPattern(pattern)
-			d.note("host.match", err)
+			d.note("host.match", errorOf(acl.ParseHostPattern(pattern)))
 		}
 		c.checkTerms(d, &h.HostRules)
 		c.checkHostUpstream(d, &h.HostUpstream, h.Reason)
@@ -126,9 +125,7 @@ func (t *HostRules) agreed() bool { return len(t.Allow)+len(t.Refuse) > 0 || t.L
 func (c *Config) checkTerms(d *decoder, t *HostRules) {
 	d.oneOfOrNone("host.mode", t.Mode, "enforce", "observe")
 	for key, patterns := range map[string][]string{"host.allow": t.Allow, "host.refuse": t.Refuse} {
-		if _, err := acl.NewException(acl.Exception{Patterns: patterns}); err != nil {
-			d.note(key, err)
-		}
+		d.note(key, errorOf(acl.NewException(acl.Exception{Patterns: patterns})))
 	}
 	exception := t.agreed() || d.isWrong("host.allow", "host.refuse", "host.licence")
 	for key, set := range map[string]bool{"host.allow": len(t.Allow) > 0, "host.refuse": len(t.Refuse) > 0, "host.robots_file": t.RobotsFile != "", "host.crawl": t.service(), "host.licence": t.Licence != ""} {
@@ -189,7 +186,7 @@ func (h *HostConfig) host() acl.Host {
 		t.Service = h.Reason
 	}
 	if h.Licence != "" {
-		t.Licence = &acl.Licence{Reference: h.Licence, Reason: h.Reason, Expires: h.Expires.Time, Clients: h.Clients}
+		t.Licence = &acl.Licence{Reference: h.Licence, Expires: h.Expires.Time, Clients: h.Clients}
 	}
 	for _, e := range []acl.Exception{{Refuse: true, Patterns: h.Refuse}, {Patterns: h.Allow}} {
 		if e.Reason, e.Expires, e.Clients = h.Reason, h.Expires.Time, h.Clients; len(e.Patterns) > 0 {

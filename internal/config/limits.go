@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"heed/internal/pace"
@@ -17,25 +18,21 @@ const (
 
 // checkLimits reports the problems of [limits] to d.
 func (d *decoder) checkLimits(c *limit.Limits) {
-	for key, n := range map[string]int{"streams": c.Streams, "site_connections": c.SiteConnections} {
+	for key, n := range map[string]int{"streams": c.Streams, "site_connections": c.SiteConnections, "refusals_per_client": c.RefusalsPerClient} {
 		if n == 0 {
 			d.problem("limits."+key, "limits.%s must be 1 or more", key)
 		}
 	}
-	if c.RefusalsPerClient == 0 {
-		d.problem("limits.refusals_per_client", "limits.refusals_per_client must be 1 or more")
-	}
-	for key, size := range map[string]limit.Size{"header_bytes": c.HeaderBytes, "uri_bytes": c.URIBytes} {
-		if size < minHeader || size > maxHeader {
-			d.problem("limits."+key, "limits.%s = %q is not possible; write a size from %q to %q", key, ByteSize(size), ByteSize(minHeader), ByteSize(maxHeader))
-		}
-	}
-	for key, timeout := range map[string]time.Duration{
-		"header_time": c.HeaderTime, "connect_time": c.ConnectTime, "handshake_time": c.HandshakeTime,
-		"idle_time": c.IdleTime, "body_time": c.BodyTime, "read_time": c.ReadTime, "tunnel_time": c.TunnelTime,
-	} {
-		if timeout < minTimeout {
-			d.problem("limits."+key, "limits.%s = %q is too short for any client; write %q or more", key, shortDuration(timeout), shortDuration(minTimeout))
+	for key, field := range fieldsByKey(reflect.ValueOf(*c)) {
+		switch v := field.Interface().(type) {
+		case limit.Size:
+			if v < minHeader || v > maxHeader {
+				d.problem("limits."+key, "limits.%s = %q is not possible; write a size from %q to %q", key, ByteSize(v), ByteSize(minHeader), ByteSize(maxHeader))
+			}
+		case time.Duration:
+			if v < minTimeout {
+				d.problem("limits."+key, "limits.%s = %q is too short for any client; write %q or more", key, shortDuration(v), shortDuration(minTimeout))
+			}
 		}
 	}
 	for _, pair := range []struct {

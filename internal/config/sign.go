@@ -124,9 +124,9 @@ func (c *Config) Signers() (all []NamedSigner, err error) {
 		all = append(all, NamedSigner{"heed's own requests", own})
 	}
 	for i := range c.Clients {
-		by, err := c.Clients[i].Sign.signer()
+		by, err := c.Clients[i].signer()
 		if err != nil {
-			return nil, fmt.Errorf("client.sign of %q: %w", c.Clients[i].Name, err)
+			return nil, err
 		}
 		if by != nil {
 			all = append(all, NamedSigner{fmt.Sprintf("client %q", c.Clients[i].Name), by})
@@ -135,14 +135,20 @@ func (c *Config) Signers() (all []NamedSigner, err error) {
 	return all, nil
 }
 
+// signer reads the key of a client; nil when its requests are not signed.
+func (cl *ClientConfig) signer() (*passport.Signer, error) {
+	by, err := cl.Sign.signer()
+	if err != nil {
+		err = fmt.Errorf("client.sign of %q: %w", cl.Name, err)
+	}
+	return by, err
+}
+
 // addSigners reads the keys of [[client]] into r.
 func (c *Config) addSigners(r *acl.Rules) error {
-	var wrong []error
+	wrong := make([]error, len(c.Clients))
 	for i := range c.Clients {
-		var err error
-		if r.Clients[i].Signer, err = c.Clients[i].Sign.signer(); err != nil {
-			wrong = append(wrong, fmt.Errorf("client.sign of %q: %w", c.Clients[i].Name, err))
-		}
+		r.Clients[i].Signer, wrong[i] = c.Clients[i].signer()
 	}
 	return errors.Join(wrong...)
 }

@@ -47,9 +47,7 @@ func (c *Config) checkHostUpstream(d *decoder, h *HostUpstream, reason string) {
 	case h.Upstream != "" && h.Upstream != Direct:
 		d.note("host.upstream", checkProxyURL(h.Upstream, `"direct"`))
 	}
-	if _, err := siteCert(h.UpstreamTLS); err != nil {
-		d.note("host.upstream_tls", err)
-	}
+	d.note("host.upstream_tls", errorOf(siteCert(h.UpstreamTLS)))
 	if h.UpstreamTLS != "" && reason == "" && !d.isWrong("host.reason") {
 		d.problem("host.upstream_tls", `host.upstream_tls needs a reason beside it, which every start prints: reason = "a test server with a self-signed certificate"`)
 	}
@@ -134,9 +132,6 @@ func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
 
 // certificate reads what heed shows the hosts; nil when there is none.
 func (h *HostUpstream) certificate() (*tls.Certificate, error) {
-	if h.ClientCert == "" || h.ClientKey == "" {
-		return nil, nil
-	}
 	return readKeyPair("client_cert", h.ClientCert, "client_key", h.ClientKey)
 }
 
@@ -163,9 +158,12 @@ func hostProxy(text string) *upstream.HostProxy {
 	return &upstream.HostProxy{URL: must(url.Parse(text))}
 }
 
-// readKeyPair reads a certificate and its key, which settings with these names name. A key
-// file that other users can read is an error.
+// readKeyPair reads a certificate and its key, which settings with these names name; nil when
+// one of them names none. A key file that other users can read is an error.
 func readKeyPair(certName, certFile, keyName, keyFile string) (*tls.Certificate, error) {
+	if certFile == "" || keyFile == "" {
+		return nil, nil
+	}
 	info, err := os.Stat(keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: the key cannot be read: %w", keyName, err)
@@ -222,9 +220,6 @@ func FleetURL(cfg *Config, environ []string) (string, error) {
 
 // Certificate returns what heed shows the store; nil when there is none.
 func (f *FleetConfig) Certificate() (*tls.Certificate, error) {
-	if f.Cert == "" || f.Key == "" {
-		return nil, nil
-	}
 	return readKeyPair("cert", f.Cert, "key", f.Key)
 }
 

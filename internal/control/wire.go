@@ -30,10 +30,10 @@ type JoinRequest struct {
 
 	Audit *RunAudit `json:"audit,omitempty"` // separate record of the run; nil: none
 
-	Observe  bool     `json:"observe,omitempty"`  // observe mode
-	Services []string `json:"services,omitempty"` // host patterns of services that are not crawled
-	Purposes []string `json:"purposes,omitempty"` // what the run is for; empty: as the settings state it
-	Sign     *RunSign `json:"sign,omitempty"`     // signs its requests; nil: as the settings state it
+	Observe  bool             `json:"observe,omitempty"`  // observe mode
+	Services []string         `json:"services,omitempty"` // host patterns of services that are not crawled
+	Purposes []signal.Purpose `json:"purposes,omitempty"` // what the run is for; empty: as the settings state it
+	Sign     *RunSign         `json:"sign,omitempty"`     // signs its requests; nil: as the settings state it
 
 	// Sockets are those of the network of a sealed run, which the kernel passes beside
 	// the request. Route.Sealed is set with them.

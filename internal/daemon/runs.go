@@ -173,7 +173,7 @@ func overridesOf(j *control.JoinRequest) (acl.Run, error) {
 		r.Agent = []string{j.Agent}
 	}
 	for _, name := range j.Purposes {
-		p, err := signal.ParsePurposes(name)
+		p, err := signal.ParsePurposes(string(name))
 		if err != nil {
 			return r, err
 		}

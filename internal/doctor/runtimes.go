@@ -20,10 +20,10 @@ const proxyLine = "http_proxy=http://HEED https_proxy=http://HEED"
 // runtimeKind is a runtime or library that fetches, and the settings it needs.
 type runtimeKind struct {
 	name    string
-	program string   // in the PATH
+	program string   // in the PATH; its settings in the table of clientenv are those not set below
 	needs   []string // a command that succeeds when it can be tried; nil: the program is enough
 	without string   // printed when needs fails; empty: nothing is printed
-	version []string // prints the version
+	version []string // prints the version; nil in the tables: program --version
 	fetch   []string // {} is replaced by the URL; fails for any answer other than success
 
 	source, sourceName string   // of a program to build first; empty: there is none
@@ -33,28 +33,33 @@ type runtimeKind struct {
 	trust string // what makes it trust heed's CA
 }
 
-// settingsOf returns the settings of a program in the table of clientenv.
-func settingsOf(program string) clientenv.Program {
-	p, _ := clientenv.ProgramOf(program)
-	return p
-}
-
 // videoSuffix makes a path one of a video, which the site serves with that type.
 const videoSuffix = ".mp4"
 
 // runtimes are tried and printed in this order.
-var runtimes = slices.Concat(languages, libraries)
+var runtimes = completed(slices.Concat(languages, libraries))
+
+// completed sets what kinds have in common with others.
+func completed(kinds []runtimeKind) []runtimeKind {
+	for i := range kinds {
+		k := &kinds[i]
+		if k.version == nil {
+			k.version = []string{k.program, "--version"}
+		}
+		settings, _ := clientenv.ProgramOf(k.program)
+		k.proxy, k.trust = cmp.Or(k.proxy, settings.Proxy), cmp.Or(k.trust, settings.Trust)
+	}
+	return kinds
+}
 
 // languages are programs and languages, with the libraries that most of their programs use.
 var languages = []runtimeKind{
-	{name: "curl", program: "curl", version: []string{"curl", "--version"}, fetch: []string{"curl", "-sS", "-f", "{}"},
-		proxy: proxyLine, trust: "CURL_CA_BUNDLE=BUNDLE"},
-	{name: "wget", program: "wget", version: []string{"wget", "--version"}, fetch: []string{"wget", "-nv", "-t", "1", "-O", "-", "{}"},
+	{name: "curl", program: "curl", fetch: []string{"curl", "-sS", "-f", "{}"}, proxy: proxyLine, trust: "CURL_CA_BUNDLE=BUNDLE"},
+	{name: "wget", program: "wget", fetch: []string{"wget", "-nv", "-t", "1", "-O", "-", "{}"},
 		proxy: proxyLine, trust: "wget --ca-certificate=BUNDLE"},
-	{name: "python3 urllib", program: "python3", version: []string{"python3", "--version"}, fetch: []string{"python3", "-c", pythonUrllib, "{}"},
-		proxy: proxyLine, trust: "SSL_CERT_FILE=BUNDLE"},
+	{name: "python3 urllib", program: "python3", fetch: []string{"python3", "-c", pythonUrllib, "{}"}, proxy: proxyLine, trust: "SSL_CERT_FILE=BUNDLE"},
 	python("requests", pythonRequests, proxyLine, "REQUESTS_CA_BUNDLE=BUNDLE"),
-	{name: "node", program: "node", version: []string{"node", "--version"}, fetch: []string{"node", "-e", nodeFetch, "{}"},
+	{name: "node", program: "node", fetch: []string{"node", "-e", nodeFetch, "{}"},
 		proxy: "NODE_USE_ENV_PROXY=1 " + proxyLine, trust: "NODE_EXTRA_CA_CERTS=BUNDLE"},
 	{name: "java", program: "java", needs: []string{"javac", "-version"}, without: "java: only a JDK, with javac, can be tried",
 		version: []string{"java", "-version"}, fetch: []string{"java", "-cp", ".", "Fetch", "{}"},
@@ -64,33 +69,25 @@ var languages = []runtimeKind{
 	{name: "go", program: "go", version: []string{"go", "version"}, fetch: []string{"./fetch", "{}"},
 		source: goFetch, sourceName: "fetch.go", build: []string{"go", "build", "-o", "fetch", "fetch.go"},
 		proxy: proxyLine, trust: "SSL_CERT_FILE=BUNDLE"},
-	{name: "git", program: "git", version: []string{"git", "--version"}, fetch: []string{"git", "ls-remote", "{}"},
-		proxy: proxyLine, trust: "GIT_SSL_CAINFO=BUNDLE"},
+	{name: "git", program: "git", fetch: []string{"git", "ls-remote", "{}"}, proxy: proxyLine, trust: "GIT_SSL_CAINFO=BUNDLE"},
 	{name: "perl LWP", program: "perl", needs: []string{"perl", "-MLWP::UserAgent", "-MLWP::Protocol::https", "-e", "1"},
 		without: "perl: LWP, or its LWP::Protocol::https, is not installed",
 		version: []string{"perl", "-MLWP", "-e", "print LWP->VERSION"}, fetch: []string{"perl", "-MLWP::UserAgent", "-e", perlFetch, "{}"},
 		proxy: "PERL_LWP_ENV_PROXY=1 " + proxyLine, trust: "PERL_LWP_SSL_CA_FILE=BUNDLE"},
-	{name: "ruby", program: "ruby", version: []string{"ruby", "--version"}, fetch: []string{"ruby", "-ropen-uri", "-e", "puts URI.open(ARGV[0]).read", "{}"},
+	{name: "ruby", program: "ruby", fetch: []string{"ruby", "-ropen-uri", "-e", "puts URI.open(ARGV[0]).read", "{}"},
 		proxy: proxyLine, trust: "SSL_CERT_FILE=BUNDLE"},
 	{name: "php curl", program: "php", needs: []string{"php", "-r", "exit(function_exists('curl_init') ? 0 : 1);"},
 		without: "php curl: its curl extension is not installed",
-		version: []string{"php", "--version"}, fetch: []string{"php", "-r", phpCurl, "{}"},
-		proxy: settingsOf("php").Proxy, trust: settingsOf("php").Trust},
-	{name: "php streams", program: "php", version: []string{"php", "--version"}, fetch: []string{"php", "fetch.php", "{}"},
-		source: phpStream, sourceName: "fetch.php",
-		proxy: settingsOf("php").Proxy, trust: settingsOf("php").Trust},
-	{name: "R", program: "Rscript", version: []string{"Rscript", "--version"}, fetch: []string{"Rscript", "-e", rDownload, "{}"},
-		proxy: proxyLine, trust: "CURL_CA_BUNDLE=BUNDLE"},
+		fetch:   []string{"php", "-r", phpCurl, "{}"}},
+	{name: "php streams", program: "php", fetch: []string{"php", "fetch.php", "{}"}, source: phpStream, sourceName: "fetch.php"},
+	{name: "R", program: "Rscript", fetch: []string{"Rscript", "-e", rDownload, "{}"}, proxy: proxyLine, trust: "CURL_CA_BUNDLE=BUNDLE"},
 	{name: "R curl", program: "Rscript", needs: []string{"Rscript", "-e", "library(curl)"}, version: []string{"Rscript", "-e", "cat(format(packageVersion('curl')))"},
-		fetch: []string{"Rscript", "-e", rCurl, "{}"}, proxy: proxyLine, trust: settingsOf("R").Trust},
+		fetch: []string{"Rscript", "-e", rCurl, "{}"}, proxy: proxyLine},
 	{name: "R httr", program: "Rscript", needs: []string{"Rscript", "-e", "library(httr)"}, version: []string{"Rscript", "-e", "cat(format(packageVersion('httr')))"},
-		fetch: []string{"Rscript", "-e", rHttr, "{}"}, proxy: proxyLine, trust: settingsOf("R").Trust},
-	{name: "aria2c", program: "aria2c", version: []string{"aria2c", "--version"}, fetch: []string{"aria2c", "-q", "--dry-run=true", "{}"},
-		proxy: settingsOf("aria2c").Proxy, trust: settingsOf("aria2c").Trust},
-	{name: "yt-dlp", program: "yt-dlp", version: []string{"yt-dlp", "--version"}, fetch: []string{"yt-dlp", "-q", "--simulate", "{}" + videoSuffix},
-		proxy: settingsOf("yt-dlp").Proxy, trust: settingsOf("yt-dlp").Trust},
-	{name: "lftp", program: "lftp", version: []string{"lftp", "--version"}, fetch: []string{"lftp", "-c", "set net:max-retries 1; cat {}"},
-		proxy: settingsOf("lftp").Proxy, trust: settingsOf("lftp").Trust},
+		fetch: []string{"Rscript", "-e", rHttr, "{}"}, proxy: proxyLine},
+	{name: "aria2c", program: "aria2c", fetch: []string{"aria2c", "-q", "--dry-run=true", "{}"}},
+	{name: "yt-dlp", program: "yt-dlp", fetch: []string{"yt-dlp", "-q", "--simulate", "{}" + videoSuffix}},
+	{name: "lftp", program: "lftp", fetch: []string{"lftp", "-c", "set net:max-retries 1; cat {}"}},
 }
 
 // The programs: each fetches one address, and fails when that does.

@@ -181,7 +181,7 @@ func execute(ctx context.Context, dir string, environ, line []string) (status in
 // judgedRequest contains the fields of one line of heed's log that a diagnosis
 // needs.
 type judgedRequest struct {
-	Method, URL, Verdict, Reason string
+	URL, Verdict, Reason string
 }
 
 // judgedOf parses the log of a heed.

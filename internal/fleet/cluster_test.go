@@ -60,7 +60,7 @@ func TestHeed_ANodeThatIsAwayConcernsTheKeysOnIt(t *testing.T) {
 	list, dying, promoted, url := clusterOf(t)
 	replica := promoted.AddReplica()
 	all := lineUp(t, url, 2)
-	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Heeds() == 2 && all[1].lanes.Heeds() == 2 })
+	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Membership().Heeds == 2 && all[1].lanes.Membership().Heeds == 2 })
 	heard := make(chan string, 100)
 	all[1].lanes.Watch(func(host string, _ time.Duration) { heard <- host })
 	siteDying, sitePromoted := siteOn(t, dying), siteOn(t, promoted)

@@ -30,8 +30,8 @@ const slotsInterval = time.Second
 // newClient returns the library's client for o, whose connections limit replies. With
 // Sentinels it is a client of one server: the library's own client for Sentinels reads their
 // replies in goroutines, where a panic would end the process. A client of a Cluster reports to
-// slots. Each new connection uses the result of access.
-func newClient(o *redis.UniversalOptions, access func() *access, slots redis.Hook) redis.UniversalClient {
+// slots. Each new connection uses the user, the passwords and the TLS of access.
+func newClient(o redis.UniversalOptions, access func() *redis.UniversalOptions, slots redis.Hook) redis.UniversalClient {
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = opTimeout, opTimeout, opTimeout
 	o.ContextTimeoutEnabled, o.PoolTimeout, o.PoolSize = true, opTimeout, connections
 	// Callers continue without the store, so nothing is retried: neither a command (three times
@@ -42,7 +42,7 @@ func newClient(o *redis.UniversalOptions, access func() *access, slots redis.Hoo
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.CredentialsProvider = func() (user, password string) {
 		a := access()
-		return a.user, a.password
+		return a.Username, a.Password
 	}
 	d := &storeDialer{access: access, master: o.MasterName, sentinels: slices.Clone(o.Addrs)}
 	o.Dialer = d.dial
@@ -56,7 +56,7 @@ func newClient(o *redis.UniversalOptions, access func() *access, slots redis.Hoo
 	d.sentinel = *o.Simple()
 	d.sentinel.DB, d.sentinel.CredentialsProvider = 0, func() (user, password string) {
 		a := access()
-		return a.sentinelUser, a.sentinelPassword
+		return a.SentinelUsername, a.SentinelPassword
 	}
 	simple.Dialer, simple.ConnMaxLifetime = d.dialMaster, masterTime
 	return redis.NewClient(simple)
@@ -82,7 +82,7 @@ func newCluster(o *redis.ClusterOptions, slots redis.Hook) *redis.ClusterClient 
 
 // storeDialer connects to the store.
 type storeDialer struct {
-	access   func() *access
+	access   func() *redis.UniversalOptions
 	master   string        // the name of the master; empty: no Sentinels
 	sentinel redis.Options // of clients of Sentinels, without Addr
 
@@ -95,26 +95,12 @@ type storeDialer struct {
 func (d *storeDialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	netDialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
-	c, err := netDialer.DialContext(ctx, network, addr)
-	secured := d.access().tls
-	if err != nil || secured == nil {
-		return limited(c, err)
+	plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
+	dial := plain.DialContext
+	if config := d.access().TLSConfig; config != nil {
+		dial = (&tls.Dialer{NetDialer: plain, Config: config}).DialContext
 	}
-	config := secured.Clone()
-	if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
-		c.Close()
-		return nil, err
-	}
-	secure := tls.Client(c, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return limited(secure, nil)
-}
-
-func limited(c net.Conn, err error) (net.Conn, error) {
+	c, err := dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -175,16 +161,14 @@ func (d *storeDialer) ask(ctx context.Context, sentinel string) (string, error) 
 	learned := d.learned
 	d.mu.Unlock()
 	if !learned {
-		others, err := c.Sentinels(ctx, d.master).Result()
-		d.learn(others, err)
+		if others, err := c.Sentinels(ctx, d.master).Result(); err == nil {
+			d.learn(others)
+		}
 	}
 	return net.JoinHostPort(addr[0], addr[1]), nil
 }
 
-func (d *storeDialer) learn(others []map[string]string, err error) {
-	if err != nil {
-		return
-	}
+func (d *storeDialer) learn(others []map[string]string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.learned = true

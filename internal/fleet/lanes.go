@@ -170,13 +170,6 @@ func (t *Lanes) Watch(hear func(host string, pause time.Duration)) {
 // turnsChannel is the channel of pauses: sender, host and milliseconds.
 const turnsChannel = keyPrefix + "pauses"
 
-// Heeds returns the number of heeds that take turns, this one included, as of the last answer
-// of the store.
-func (t *Lanes) Heeds() int {
-	n, _ := t.known()
-	return n
-}
-
 // known returns the number of heeds that take turns, and whether the store has never been
 // reached.
 func (t *Lanes) known() (heeds int, unreached bool) {

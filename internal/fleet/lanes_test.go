@@ -397,7 +397,7 @@ func TestHeed_TurnsInACluster(t *testing.T) {
 			t.Errorf("node %s has none of them", n.Addr)
 		}
 	}
-	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Heeds() == 2 })
+	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Membership().Heeds == 2 })
 }
 
 func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
@@ -478,7 +478,7 @@ func TestHeed_AHeedThatStartsWithoutTheStoreKeepsTheDelayForAll(t *testing.T) {
 		t.Errorf("the next turn: %+v", a)
 	}
 	server.Restart()
-	testkit.Until(t, "it sees the store", func() bool { return m.lanes.Heeds() == 1 })
+	testkit.Until(t, "it sees the store", func() bool { return m.lanes.Membership().Heeds == 1 })
 	m.lanes.Expect(fleet.Membership{Store: server.Addr, Size: 3, Heeds: 3}) // too late
 	if s := m.lanes.Membership(); s.Heeds != 1 || s.Ahead.Abs() > time.Minute {
 		t.Errorf("%+v", s)

@@ -54,7 +54,7 @@ end
 //	      is kept beyond its wait, milliseconds to keep, then for each turn: its name,
 //	      its delay, and the time since the last start known to the caller
 //	      (it may be in the future)
-var askScript = newScript(isInts(5), turnClock+`
+var askScript = newScript(opTurns, isInts(5), turnClock+`
 local ticket, keeps = 'q:'..ARGV[1], tonumber(ARGV[6])
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
@@ -129,7 +129,7 @@ return {0, again, wait, left, others}
 //
 //	KEYS  a hash used only for the probe
 //	ARGV  milliseconds to keep it, a token, which it returns
-var probeScript = newScript(isText, turnClock+`
+var probeScript = newScript(opOther, isText, turnClock+`
 if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 redis.call('HSET', KEYS[1], 'at', text(now), 'token', ARGV[2])
 keep(tonumber(ARGV[1]))
@@ -140,7 +140,7 @@ return redis.call('HGET', KEYS[1], 'token')
 //
 //	KEYS  the hash
 //	ARGV  milliseconds since then, milliseconds to keep
-var movedScript = newScript(isFlag, turnClock+`
+var movedScript = newScript(opTurns, isFlag, turnClock+`
 local at = now - tonumber(ARGV[1])
 if at > been('moved') then redis.call('HSET', KEYS[1], 'moved', text(at)) end
 keep(tonumber(ARGV[2]))
@@ -151,7 +151,7 @@ return 1
 //
 //	KEYS  the hash
 //	ARGV  ticket, milliseconds since then, milliseconds to keep, turns
-var startedScript = newScript(isFlag, turnClock+`
+var startedScript = newScript(opTurns, isFlag, turnClock+`
 for i = 4, #ARGV do
   started(ARGV[i], now - tonumber(ARGV[2]))
   if string.match(h['l:'..ARGV[i]] or '', '^%S+') == ARGV[1] then redis.call('HDEL', KEYS[1], 'l:'..ARGV[i]) end
@@ -165,7 +165,7 @@ return 1
 //
 //	KEYS  the hash
 //	ARGV  ticket, milliseconds, turns
-var heldScript = newScript(isFlag, turnClock+`
+var heldScript = newScript(opTurns, isFlag, turnClock+`
 if ARGV[2] == '0' then redis.call('HDEL', KEYS[1], 'q:'..ARGV[1]) end
 for i = 3, #ARGV do
   local holder, till, since = string.match(h['l:'..ARGV[i]] or '', '^(%S+) (%d+) (%d+)$')
@@ -182,7 +182,7 @@ return 1
 //
 //	KEYS  the hash
 //	ARGV  milliseconds from now, milliseconds to keep, channel, message
-var holdScript = newScript(isFlag, turnClock+`
+var holdScript = newScript(opTurns, isFlag, turnClock+`
 local till = now + tonumber(ARGV[1])
 if ARGV[1] == '0' then
   redis.call('HDEL', KEYS[1], 'hold')
@@ -203,7 +203,7 @@ return 1
 //	KEYS  the hash of heeds: place, and until when it is valid
 //	ARGV  heed, milliseconds of its validity, its earlier place, -1: none, and one more
 //	      than the highest place then
-var beatScript = newScript(isInts(4), turnClock+`
+var beatScript = newScript(opOther, isInts(4), turnClock+`
 if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 local taken, mine, size, count = {}, nil, 0, 1
 for name, value in pairs(h) do

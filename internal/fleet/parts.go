@@ -65,12 +65,9 @@ func (p *parts) of(key string) *part {
 	return &p.whole
 }
 
-// all calls each with every part.
-func (p *parts) all(each func(*part)) {
-	each(&p.whole)
-	for _, n := range p.nodes {
-		each(n)
-	}
+// all returns all parts.
+func (p *parts) all() []*part {
+	return slices.AppendSeq([]*part{&p.whole}, maps.Values(p.nodes))
 }
 
 // learn records which master has which slots. A slot that came to another master, or was

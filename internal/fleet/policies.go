@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,13 +46,9 @@ const (
 // its robots.txt. Stored under them are a record and a snapshot, both opaque, and a version
 // that changes with them. It is safe for concurrent use.
 type Policies struct {
-	store *Store
-	space string
-
-	mu      sync.Mutex
-	changed func(tag string) // nil until Watch
-	pending map[string]bool  // tags of changes that are not reported yet
-	wake    chan struct{}    // of capacity one
+	store   *Store
+	space   string
+	changed atomic.Pointer[func(tag string)] // nil until Watch
 }
 
 // Policies returns the policies of the heeds that use the same space, which reach sites over
@@ -65,7 +62,7 @@ func (s *Store) Policies(space string) *Policies {
 		s.spaces = map[string]*Policies{}
 	}
 	if s.spaces[name] == nil {
-		s.spaces[name] = &Policies{store: s, space: name, pending: map[string]bool{}, wake: make(chan struct{}, 1)}
+		s.spaces[name] = &Policies{store: s, space: name}
 	}
 	return s.spaces[name]
 }
@@ -102,7 +99,8 @@ func (p *Policies) Lease(ctx context.Context, tag, name string, known int64) (en
 	case said != "ours":
 		return nil, lookEvery
 	}
-	l := &lease{policies: p, tag: tag, name: name, token: token, known: known, over: make(chan struct{})}
+	l := &lease{policies: p, tag: tag, name: name, token: token, known: known}
+	l.ctx, l.over = context.WithCancel(p.store.ctx)
 	p.store.spawn(l.renew)
 	return l.end, 0
 }
@@ -116,9 +114,9 @@ type lease struct {
 	policies  *Policies
 	tag, name string
 	token     string
-	known     int64 // the version that the holder has seen
-	once      sync.Once
-	over      chan struct{} // closed by end
+	known     int64           // the version that the holder has seen
+	ctx       context.Context // ends with the lease
+	over      context.CancelFunc
 }
 
 // renew extends the lease until end.
@@ -128,9 +126,7 @@ func (l *lease) renew() {
 	p, key := l.policies, l.policies.leaseKey(l.tag, l.name)
 	for {
 		select {
-		case <-l.over:
-			return
-		case <-p.store.ctx.Done():
+		case <-l.ctx.Done():
 			return
 		case <-tick.C:
 		}
@@ -140,7 +136,7 @@ func (l *lease) renew() {
 
 // end implements End.
 func (l *lease) end(record, snapshot []byte, keep time.Duration) (version int64) {
-	l.once.Do(func() { close(l.over) })
+	l.over()
 	p := l.policies
 	if len(record)+len(snapshot) > MaxShared {
 		record = nil
@@ -242,7 +238,7 @@ func short(name string) string {
 //
 //	KEYS  a key used only for the probe
 //	ARGV  milliseconds to keep it, a token, which it returns
-var plainProbeScript = newScript(isText, `
+var plainProbeScript = newScript(opOther, isText, `
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 return redis.call('GET', KEYS[1])
 `)
@@ -253,7 +249,7 @@ return redis.call('GET', KEYS[1])
 //
 //	KEYS  the hash
 //	ARGV  name, version that is known
-var newerScript = newScript(isEntry, `
+var newerScript = newScript(opPolicies, isEntry, `
 local v = redis.call('HGET', KEYS[1], ARGV[1]..':v')
 local is = v or redis.call('HGET', KEYS[1], ':d') or '0'
 if is == ARGV[2] then return false end
@@ -268,7 +264,7 @@ return {v, redis.call('HGET', KEYS[1], ARGV[1]..':r'), redis.call('HGET', KEYS[1
 //
 //	KEYS  the hash, the lease
 //	ARGV  name, version that is known ("0": none), token, milliseconds
-var leaseScript = newScript(isLease, `
+var leaseScript = newScript(opPolicies, isLease, `
 local is = redis.call('HGET', KEYS[1], ARGV[1]..':v') or redis.call('HGET', KEYS[1], ':d') or '0'
 if is ~= ARGV[2] then return 'look' end
 if redis.call('SET', KEYS[2], ARGV[3], 'NX', 'PX', ARGV[4]) then return 'ours' end
@@ -280,7 +276,7 @@ return 'held'
 //
 //	KEYS  the lease
 //	ARGV  token, milliseconds
-var renewScript = newScript(isFlag, `
+var renewScript = newScript(opPolicies, isFlag, `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
@@ -294,7 +290,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 //	ARGV  name, token, version, record, snapshot, milliseconds to keep, most
 //	      fields, channel, message, milliseconds of "alone", version that was
 //	      known when the lease was taken
-var endScript = newScript(isFlag, `
+var endScript = newScript(opPolicies, isFlag, `
 if redis.call('GET', KEYS[2]) ~= ARGV[2] then return 0 end
 local v, d = redis.call('HGET', KEYS[1], ARGV[1]..':v'), redis.call('HGET', KEYS[1], ':d')
 if d and (v or d) ~= ARGV[11] then
@@ -322,7 +318,7 @@ return 1
 //
 //	KEYS  the hash, the lease of the empty name
 //	ARGV  version, milliseconds to keep, channel, message
-var dropScript = newScript(isFlag, `
+var dropScript = newScript(opPolicies, isFlag, `
 local had = redis.call('HLEN', KEYS[1]) > redis.call('HEXISTS', KEYS[1], ':d')
 redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('HSET', KEYS[1], ':d', ARGV[1])

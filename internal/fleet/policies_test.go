@@ -268,3 +268,22 @@ func TestHeed_ChangesAreReported(t *testing.T) {
 		t.Errorf("told of its own change: %q", <-own)
 	}
 }
+
+func TestHeed_ChangesWaitWhileOneIsHandled(t *testing.T) {
+	t.Parallel()
+	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
+	told := make(chan string) // the handler of a change ends when the test takes it
+	other.Watch(func(tag string) { told <- tag })
+	<-told // messages before the subscription are lost
+	tags := []string{"https://a.test", "https://b.test", "https://c.test"}
+	for _, tag := range tags {
+		if _, err := one.Drop(t.Context(), tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tag := range tags {
+		if got := <-told; got != tag {
+			t.Errorf("told of %q, want %q", got, tag)
+		}
+	}
+}

@@ -40,7 +40,6 @@ func (s *Store) markAway(of *script, key string, err error) {
 // reconnect waits until p, which has key, is writable again, or until another part has the
 // key.
 func (s *Store) reconnect(p *part, key string) {
-	probe := s.probe(key)
 	s.mu.Lock()
 	every := p.every
 	s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *Store) reconnect(p *part, key string) {
 		case <-time.After(every):
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, opTimeout)
-		err := guard(func() error { return probe(ctx) })
+		err := guard(func() error { return s.probe(ctx, key, false) })
 		cancel()
 		if err == nil {
 			break
@@ -72,25 +71,20 @@ func (s *Store) reconnect(p *part, key string) {
 	}
 }
 
-// probe returns a function that checks whether the node of key can be written to, runs scripts
-// and returns what was written, and does what turns need if they are used.
-func (s *Store) probe(key string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		s.mu.Lock()
-		lanes := s.lanes
-		s.mu.Unlock()
-		of, keys := plainProbeScript, []string{besides(key, ":probe")}
-		if lanes != nil {
-			of, keys = probeScript, []string{besides(key, ":turns:probe")}
-		}
-		token := rand.Text()
-		reply, err := s.call(ctx, of, keys, opTimeout.Milliseconds(), token)
-		if err != nil {
-			return err
-		}
-		if reply.Val() != token {
-			return fmt.Errorf("%w: a probe wrote %s and read %.40q", errNonsense, token, reply.Val())
-		}
-		return nil
+// probe checks whether the node of key can be written to, runs scripts and returns what was
+// written, and does what turns need if they are used, or turns is set.
+func (s *Store) probe(ctx context.Context, key string, turns bool) error {
+	s.mu.Lock()
+	turns = turns || s.lanes != nil
+	s.mu.Unlock()
+	of, at := plainProbeScript, besides(key, ":probe")
+	if turns {
+		of, at = probeScript, besides(key, ":turns:probe")
 	}
+	token := rand.Text()
+	reply, err := s.call(ctx, of, []string{at}, opTimeout.Milliseconds(), token)
+	if err == nil && reply.Val() != token {
+		err = fmt.Errorf("%w: a probe wrote %s and read %.40q", errNonsense, token, reply.Val())
+	}
+	return err
 }

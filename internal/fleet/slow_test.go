@@ -101,16 +101,16 @@ func TestHeed_AnEmptyStoreLeavesEachHeedItsShare(t *testing.T) {
 			server := testkit.NewRedis(t)
 			server.CLI("hset", "heed:1:heeds", "other", other+" 99999999999999")
 			m := lineUp(t, "redis://"+server.Addr, 1)[0]
-			testkit.Until(t, "both are counted", func() bool { return m.lanes.Heeds() == 2 })
+			testkit.Until(t, "both are counted", func() bool { return m.lanes.Membership().Heeds == 2 })
 			server.Kill()
 			testkit.Until(t, "it is missed", m.away)
 			server.Restart()
-			testkit.Until(t, "it has reported to the empty store", func() bool { return m.lanes.Heeds() == 1 })
+			testkit.Until(t, "it has reported to the empty store", func() bool { return m.lanes.Membership().Heeds == 1 })
 			if is := m.lanes.Membership(); is.Place != place || is.Size != 2 {
 				t.Errorf("it has place %d of %d", is.Place, is.Size)
 			}
 			late := lineUp(t, "redis://"+server.Addr, 1)[0] // counts as many as the others do
-			testkit.Until(t, "both have reported", func() bool { return m.lanes.Heeds() == 2 && late.lanes.Heeds() == 2 })
+			testkit.Until(t, "both have reported", func() bool { return m.lanes.Membership().Heeds == 2 && late.lanes.Membership().Heeds == 2 })
 			if one, two := m.lanes.Membership(), late.lanes.Membership(); one.Size != 2 || two.Size != 2 || one.Place == two.Place {
 				t.Errorf("%+v, %+v", one, two)
 			}

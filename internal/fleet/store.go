@@ -102,8 +102,7 @@ type Options struct {
 // concurrent use.
 type Store struct {
 	client redis.UniversalClient
-	target *redis.UniversalOptions // from the URL, without the credentials
-	access atomic.Pointer[access]
+	access atomic.Pointer[redis.UniversalOptions] // of the last Renew: what new connections use
 	log    *slog.Logger
 	failed func(op string)
 	took   func(time.Duration) // Options.Answered
@@ -130,20 +129,22 @@ type Store struct {
 // Open returns a Store. It does not wait for a connection: a store that is unreachable is
 // logged, and used as soon as it answers. The error is about the URL.
 func Open(options Options) (*Store, error) {
-	o, err := parseURL(options.URL, options.RootCAs)
+	o, err := parseURL(&options)
 	if err != nil {
 		return nil, err
 	}
 	// The library writes lines to stderr, which is heed's log.
 	logging.Disable()
-	s := &Store{target: o, log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
+	s := &Store{log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
 	if s.cluster = o.IsClusterMode; s.cluster {
 		s.settle = clusterSettleTime
 	}
-	s.access.Store(newAccess(o, &options))
-	s.client = newClient(o, s.access.Load, slotReader{s})
+	s.access.Store(o)
+	s.client = newClient(*o, s.access.Load, slotReader{s})
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.spawn(func() { s.do(s.ctx, nil, heedsKey, s.probe(heedsKey)) })
+	s.spawn(func() {
+		s.do(s.ctx, nil, heedsKey, func(ctx context.Context) error { return s.probe(ctx, heedsKey, false) })
+	})
 	return s, nil
 }
 
@@ -195,9 +196,9 @@ func (s *Store) Health() Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := Health{Hosts: s.hosts, Outages: s.outages, Missed: s.missed}
-	s.parts.all(func(p *part) {
+	for _, p := range s.parts.all() {
 		if !p.away {
-			return
+			continue
 		}
 		if !h.Away || p.since.Before(h.Since) {
 			h.Since, h.Why = p.since, p.why
@@ -205,7 +206,7 @@ func (s *Store) Health() Health {
 		if h.Away = true; p.node != "" {
 			h.Nodes = append(h.Nodes, p.node)
 		}
-	})
+	}
 	if slices.Sort(h.Nodes); s.parts.whole.away {
 		h.Nodes = nil
 	}
@@ -272,16 +273,12 @@ func Ops() []string { return []string{opPolicies, opTurns, opOther} }
 
 // count reports a failed operation. of is its script; nil for others.
 func (s *Store) count(of *script) {
-	if s.failed == nil {
-		return
+	op := opOther
+	if of != nil {
+		op = of.op
 	}
-	switch of {
-	case newerScript, leaseScript, renewScript, endScript, dropScript:
-		s.failed(opPolicies)
-	case askScript, movedScript, startedScript, heldScript, holdScript:
-		s.failed(opTurns)
-	default:
-		s.failed(opOther)
+	if s.failed != nil {
+		s.failed(op)
 	}
 }
 

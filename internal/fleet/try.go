@@ -46,8 +46,7 @@ func (s *Store) try(ctx context.Context) error {
 func (s *Store) tryKey(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	_, err := s.call(ctx, probeScript, []string{besides(key, ":turns:probe")}, opTimeout.Milliseconds(), "token")
-	return err
+	return s.probe(ctx, key, true)
 }
 
 // keysOfAll returns a key for each known master of a Cluster, none otherwise.

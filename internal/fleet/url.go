@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -30,13 +29,14 @@ const example = `write "redis://host:6379", with rediss:// for TLS`
 // In the last form the hosts are Sentinels, whose own user and password are in
 // sentinel_user and sentinel_password. With rediss:// all connections are TLS.
 func CheckURL(text string) error {
-	_, err := parseURL(text, nil)
+	_, err := parseURL(&Options{URL: text})
 	return err
 }
 
-// parseURL reads the forms of CheckURL. roots are for TLS; nil: the system's.
-func parseURL(text string, roots *x509.CertPool) (*redis.UniversalOptions, error) {
-	scheme, rest, ok := strings.Cut(text, "://")
+// parseURL reads the forms of CheckURL. Connections with TLS have the roots and the certificate
+// of options.
+func parseURL(options *Options) (*redis.UniversalOptions, error) {
+	scheme, rest, ok := strings.Cut(options.URL, "://")
 	if !ok || scheme != "redis" && scheme != "rediss" {
 		return nil, errors.New("the store's URL does not begin with redis:// or rediss://; " + example)
 	}
@@ -58,7 +58,10 @@ func parseURL(text string, roots *x509.CertPool) (*redis.UniversalOptions, error
 	o := &redis.UniversalOptions{Username: u.User.Username(), Protocol: 2}
 	o.Password, _ = u.User.Password()
 	if scheme == "rediss" {
-		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: options.RootCAs}
+		if c := options.Certificate; c != nil {
+			o.TLSConfig.Certificates = []tls.Certificate{*c}
+		}
 	}
 	if err := readQuery(o, u.Query()); err != nil {
 		return nil, err

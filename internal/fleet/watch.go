@@ -11,72 +11,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// maxPending is the number of changes that may wait for delivery; more count as a change of
-// everything.
-const maxPending = 10_000
-
-// Watch calls changed, from one goroutine at a time, when another heed has stored or dropped
-// an entry: with its tag, or with "" when any may have changed because messages may have been
-// lost. It also calls changed at the beginning. A later call of Watch replaces changed.
+// Watch calls changed, from one goroutine, when another heed has stored or dropped an entry:
+// with its tag, or with "" when any may have changed because messages may have been lost. It
+// also calls changed at the beginning. A later call of Watch replaces changed.
+//
+// Messages wait in the connection while changed runs. The server closes a connection of which
+// too many wait (client-output-buffer-limit), and "" follows.
 func (p *Policies) Watch(changed func(tag string)) {
-	p.mu.Lock()
-	first := p.changed == nil
-	p.changed = changed
-	p.mu.Unlock()
-	if first {
+	if p.changed.Swap(&changed) == nil {
 		p.store.spawn(p.listen)
-		p.store.spawn(p.deliver)
 	}
 }
 
 // listen receives changes until the store is closed.
 func (p *Policies) listen() {
 	p.store.listen(p.channel(), func(message string, missed bool) {
-		if sender, tag, ok := strings.Cut(message, "\n"); missed {
-			p.queueChange("")
-		} else if ok && sender != p.store.sender {
-			p.queueChange(tag)
+		sender, tag, ok := strings.Cut(message, "\n")
+		if missed || ok && sender != p.store.sender {
+			(*p.changed.Load())(tag)
 		}
 	})
-}
-
-// queueChange adds tag to the pending changes.
-func (p *Policies) queueChange(tag string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.pending) >= maxPending {
-		tag = ""
-	}
-	if tag == "" {
-		clear(p.pending)
-	}
-	if !p.pending[""] {
-		p.pending[tag] = true
-	}
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// deliver calls changed for pending changes until the store is closed.
-func (p *Policies) deliver() {
-	for {
-		select {
-		case <-p.store.ctx.Done():
-			return
-		case <-p.wake:
-		}
-		p.mu.Lock()
-		tags, changed := p.pending, p.changed
-		p.pending = map[string]bool{}
-		p.mu.Unlock()
-		for tag := range tags {
-			if p.store.ctx.Err() == nil {
-				changed(tag)
-			}
-		}
-	}
 }
 
 // channel returns the name of the channel of changes.

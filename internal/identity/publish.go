@@ -30,8 +30,7 @@ type PublishCmd struct {
 
 // robot is what is published.
 type robot struct {
-	name     string // of the client, in messages
-	client   *config.ClientConfig
+	client   *config.ClientConfig // nil: heed itself
 	cfg      *config.Config
 	agent    *url.URL // of the directory
 	keys     []*passport.Key
@@ -85,8 +84,7 @@ func (c *PublishCmd) robot(cfg *config.Config) (*robot, error) {
 	case c.Own && c.Client != "":
 		return nil, errors.New("--own and --client name two keys\nLeave one of them out")
 	case c.Own:
-		r.name, sign = "heed itself", cfg.Robots.Sign
-		if sign == nil {
+		if sign = cfg.Robots.Sign; sign == nil {
 			return nil, errors.New("--own: [robots] has no sign\nAdd it: sign = { key = \"file:heed.key\", agent = \"https://bots.example/heed.json\" }")
 		}
 	default:
@@ -98,7 +96,7 @@ func (c *PublishCmd) robot(cfg *config.Config) (*robot, error) {
 			}
 			names = append(names, console.Printable(cl.Name))
 			if c.Client == "" || cl.Name == c.Client {
-				r.name, r.client, sign = "client "+console.Quoted(cl.Name), cl, cl.Sign
+				r.client, sign = cl, cl.Sign
 			}
 		}
 		switch {

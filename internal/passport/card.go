@@ -17,18 +17,12 @@ type Robot struct {
 	UserAgent    string   `json:"expected-user-agent,omitempty"`
 	ProductToken string   `json:"rfc9309-product-token,omitempty"`
 	Compliance   []string `json:"rfc9309-compliance,omitempty"` // the lines of robots.txt that it obeys
-	Trigger      string   `json:"trigger,omitempty"`            // Crawler or Fetcher
+	Trigger      string   `json:"trigger,omitempty"`            // "crawler": it requests pages by itself; "fetcher": a person does
 	Purpose      string   `json:"purpose,omitempty"`
 	RateControl  string   `json:"rate-control,omitempty"`     // how a site changes the rate of its requests
 	Rate         string   `json:"rate-expectation,omitempty"` // of its requests to one site
 	KnownURLs    []string `json:"known-urls,omitempty"`
 }
-
-// The triggers of a Robot.
-const (
-	Crawler = "crawler" // it requests pages by itself
-	Fetcher = "fetcher" // a person requests them
-)
 
 // JSON returns the document that is published.
 func (c *Card) JSON() []byte { return mustJSON(c, "  ") }

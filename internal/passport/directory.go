@@ -90,7 +90,6 @@ const (
 // ListedKey is a key of a directory that was read.
 type ListedKey struct {
 	PublicKey
-	Name   string    // its kid; empty: none
 	Proven time.Time // the end of a valid signature of the directory by it; zero: there is none
 	Remark string    // why it has no such signature; empty: it has
 }
@@ -150,7 +149,7 @@ func ReadDirectory(at *url.URL, h http.Header, body []byte, now time.Time) (*Lis
 		if k.Published() {
 			d.Remarks = append(d.Remarks, "key "+k.Thumbprint+" is the example of RFC 9421; verifiers reject it")
 		}
-		d.Keys = append(d.Keys, ListedKey{PublicKey: *k, Name: j.ID})
+		d.Keys = append(d.Keys, ListedKey{PublicKey: *k})
 	}
 	if len(d.Keys) == 0 {
 		return nil, errUnusable

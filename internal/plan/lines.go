@@ -3,6 +3,8 @@ package plan
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"heed/internal/coding"
 	"heed/internal/safetext"
@@ -54,8 +57,8 @@ func unpacked(in io.Reader) (*bufio.Reader, error) {
 // ReadList reads a list of URLs, which may be a gzip file: one a line, or JSON lines with a
 // member url. Empty lines, and those that begin with #, are skipped. It calls add for each
 // URL; an error of add is the reason why the line names no page. It is counted, and reading
-// goes on until stop is closed.
-func ReadList(in io.Reader, name string, add func(url string) error, problems *Problems, stop <-chan struct{}) error {
+// goes on until ctx ends.
+func ReadList(ctx context.Context, in io.Reader, name string, add func(url string) error, problems *Problems) error {
 	b, err := unpacked(in)
 	if err != nil {
 		return err
@@ -65,10 +68,8 @@ func ReadList(in io.Reader, name string, add func(url string) error, problems *P
 		if n == 1 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
-		select {
-		case <-stop:
+		if ctx.Err() != nil {
 			return nil
-		default:
 		}
 		url, wrong := "", error(errLong)
 		if !long {
@@ -141,8 +142,11 @@ type Problem struct {
 	Places []string `json:"places"` // the first of them, such as FILE:LINE
 }
 
-// Problems counts what could not be used. The zero value is empty.
-type Problems struct{ List []*Problem }
+// Problems counts what could not be used. The zero value is empty; it is safe for concurrent use.
+type Problems struct {
+	mu  sync.Mutex
+	all []*Problem
+}
 
 // Bounds of what is kept of problems.
 const (
@@ -157,29 +161,37 @@ func (p *Problems) Add(place, text, reason string) {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason] + "..."
 	}
-	p.merge(&Problem{reason, 1, []string{place}})
+	p.Merge(&Problem{reason, 1, []string{place}})
 }
 
-// Merge adds the problems of others.
-func (p *Problems) Merge(others *Problems) {
-	for _, o := range others.List {
-		p.merge(o)
-	}
-}
-
-func (p *Problems) merge(o *Problem) {
+// Merge adds a problem that was counted elsewhere.
+func (p *Problems) Merge(o *Problem) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	const others = "other reasons" // the last of a full list
-	at := slices.IndexFunc(p.List, func(is *Problem) bool { return is.Reason == o.Reason || is.Reason == others })
+	at := slices.IndexFunc(p.all, func(is *Problem) bool { return is.Reason == o.Reason || is.Reason == others })
 	if at < 0 {
-		at = len(p.List)
-		p.List = append(p.List, &Problem{Reason: o.Reason})
+		at = len(p.all)
+		p.all = append(p.all, &Problem{Reason: o.Reason})
 	}
-	to := p.List[at]
+	to := p.all[at]
 	if at == maxReasons {
 		to.Reason = others
 	}
 	to.Count += o.Count
 	to.Places = append(to.Places, o.Places[:min(len(o.Places), maxPlaces-len(to.Places))]...)
+}
+
+// List returns the problems, the most frequent first; in JSON a list, also when it is empty.
+func (p *Problems) List() []Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := []Problem{}
+	for _, one := range p.all {
+		list = append(list, *one)
+	}
+	slices.SortStableFunc(list, func(a, b Problem) int { return cmp.Compare(b.Count, a.Count) })
+	return list
 }
 
 // place names a line of a list.

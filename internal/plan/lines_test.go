@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,18 +39,18 @@ func TestReadList(t *testing.T) {
 	} {
 		var got []string
 		var problems Problems
-		err := ReadList(in, "list", func(url string) error {
+		err := ReadList(t.Context(), in, "list", func(url string) error {
 			got = append(got, url)
 			if url == "h:" {
 				return fmt.Errorf("%q is not a URL: no scheme", url)
 			}
 			return nil
-		}, &problems, nil)
+		}, &problems)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 		var said []string
-		for _, p := range problems.List {
+		for _, p := range problems.List() {
 			said = append(said, fmt.Sprint(p.Count, p.Places, p.Reason))
 		}
 		if want := []string{
@@ -65,21 +66,21 @@ func TestReadList_Ends(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the disk is broken")
 	take := func(string) error { return nil }
-	if err := ReadList(io.MultiReader(strings.NewReader("http://a.test/\n"), iotest.ErrReader(broken)), "list", take, &Problems{}, nil); !errors.Is(err, broken) {
+	if err := ReadList(t.Context(), io.MultiReader(strings.NewReader("http://a.test/\n"), iotest.ErrReader(broken)), "list", take, &Problems{}); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}
 	whole := gzipped(t, strings.Repeat("http://a.test/\n", 1000))
-	if err := ReadList(strings.NewReader(whole[:len(whole)-9]), "list", take, &Problems{}, nil); err == nil {
+	if err := ReadList(t.Context(), strings.NewReader(whole[:len(whole)-9]), "list", take, &Problems{}); err == nil {
 		t.Error("half a gzip file is whole")
 	}
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	n := 0
-	err := ReadList(strings.NewReader(strings.Repeat("http://a.test/\n", 100)), "list", func(string) error {
+	err := ReadList(ctx, strings.NewReader(strings.Repeat("http://a.test/\n", 100)), "list", func(string) error {
 		if n++; n == 10 {
-			close(stop)
+			stop()
 		}
 		return nil
-	}, &Problems{}, stop)
+	}, &Problems{})
 	if err != nil || n != 10 {
 		t.Errorf("%d lines were read, %v", n, err)
 	}
@@ -92,20 +93,20 @@ func TestProblems_AreBounded(t *testing.T) {
 		p.Add(fmt.Sprint("p", i), "", fmt.Sprint(strings.Repeat("x", 1000*(i%2)), "reason ", i))
 	}
 	n := int64(0)
-	for _, o := range p.List {
+	for _, o := range p.List() {
 		n += o.Count
 		if len(o.Places) > maxPlaces || len(o.Reason) > maxReason+3 {
 			t.Errorf("%d places, a reason of %d octets", len(o.Places), len(o.Reason))
 		}
 	}
-	if len(p.List) != maxReasons+1 || n != 1000 {
-		t.Errorf("%d reasons for %d problems", len(p.List), n)
+	if len(p.List()) != maxReasons+1 || n != 1000 {
+		t.Errorf("%d reasons for %d problems", len(p.List()), n)
 	}
 }
 
 // sitemap returns what is read from text.
 func sitemap(text string) (pages, children []string, cut bool, err error) {
-	cut, err = ReadSitemap(strings.NewReader(text), func(url string) { pages = append(pages, url) }, func(url string) { children = append(children, url) })
+	cut, err = ReadSitemap(strings.NewReader(text), MaxSitemap, func(url string) { pages = append(pages, url) }, func(url string) { children = append(children, url) })
 	return pages, children, cut, err
 }
 
@@ -152,13 +153,13 @@ func TestReadSitemap_IsBounded(t *testing.T) {
 	entry := "<url><loc>" + strings.TrimSpace(line) + "</loc></url>"
 	for _, c := range []struct{ begin, each string }{{"", line}, {"<urlset>", entry}} {
 		pages := 0
-		cut, err := readSitemap(strings.NewReader(gzipped(t, c.begin+strings.Repeat(c.each, 10*most/len(c.each)))), most, func(string) { pages++ }, nil)
+		cut, err := ReadSitemap(strings.NewReader(gzipped(t, c.begin+strings.Repeat(c.each, 10*most/len(c.each)))), most, func(string) { pages++ }, nil)
 		if n := most / len(c.each); !cut || err != nil || pages < n-1 || pages > n {
 			t.Errorf("%.10q: %d pages, cut %v, %v", c.each, pages, cut, err)
 		}
 	}
 	whole := strings.Repeat("http://h.test/\n", most/15)
-	if cut, err := readSitemap(strings.NewReader(whole), len(whole), func(string) {}, nil); cut || err != nil {
+	if cut, err := ReadSitemap(strings.NewReader(whole), len(whole), func(string) {}, nil); cut || err != nil {
 		t.Errorf("a sitemap of the longest length is cut: %v, %v", cut, err)
 	}
 }

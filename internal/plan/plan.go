@@ -104,11 +104,11 @@ type Plan struct {
 
 // Progress is how far a Plan is.
 type Progress struct {
-	URLs   int64 // that were added
-	Judged int64
-	Sites  int64
-	Done   int64 // of the sites, with all of their pages
-	Rounds int64 // beyond the first, of MaxSites each
+	Sites  int64 `json:"sites"`
+	Done   int64 `json:"sites_done"` // with all of their pages
+	URLs   int64 `json:"pages"`      // that were added
+	Judged int64 `json:"-"`
+	Rounds int64 `json:"-"` // beyond the first, of MaxSites each
 }
 
 // New returns a plan. The end of ctx ends it early.
@@ -277,21 +277,16 @@ func (p *Plan) nextRound() error {
 	p.file = spill{dir: p.o.TempDir}
 	p.sites, p.finished, p.ended = map[rules.Origin]*Site{}, 0, false
 	p.progress.Rounds++
-	blocks, err := before.chain(last)
-	for _, at := range blocks {
-		if p.ctx.Err() != nil {
-			return nil
-		}
-		var data []byte
-		if data, err = before.read(at); err != nil {
+	for urls, err := range before.blocks(last) {
+		if p.ctx.Err() != nil || err != nil {
 			return err
 		}
-		for _, address := range urlsOf(data) {
+		for _, address := range urls {
 			o, _, err := rules.ParseURL(address)
 			if err == nil { // as it was before
 				p.add(o, address)
 			}
 		}
 	}
-	return err
+	return nil
 }

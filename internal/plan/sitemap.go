@@ -28,14 +28,9 @@ var (
 
 // ReadSitemap reads a sitemap or an index of sitemaps, in XML or as text with one URL a line
 // (sitemaps.org), which may be a gzip file. It calls page with the URL of each page, and
-// child with that of each sitemap in an index. What is beyond MaxSitemap is not read: cut is
-// set. With an error, what came before it was read.
-func ReadSitemap(in io.Reader, page, child func(url string)) (cut bool, err error) {
-	return readSitemap(in, MaxSitemap, page, child)
-}
-
-// readSitemap is ReadSitemap of at most most octets.
-func readSitemap(in io.Reader, most int, page, child func(url string)) (cut bool, err error) {
+// child with that of each sitemap in an index. What is beyond most octets, such as MaxSitemap,
+// is not read: cut is set. With an error, what came before it was read.
+func ReadSitemap(in io.Reader, most int, page, child func(url string)) (cut bool, err error) {
 	text, err := unpacked(in)
 	if err != nil {
 		return false, err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 )
@@ -51,29 +52,28 @@ func (s *spill) flush() error {
 	return spillError(s.out.Flush())
 }
 
-// chain returns where the blocks are that end with the one at last, the first of them first.
-func (s *spill) chain(last int64) (at []int64, err error) {
-	for last != noBlock {
-		var head [blockHead]byte
-		if _, err := s.file.ReadAt(head[:], last); err != nil {
-			return nil, spillError(err)
+// blocks returns the URLs of the blocks that end with the one at last, a block at a time, the
+// first of them first.
+func (s *spill) blocks(last int64) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		var all [][2]int64 // where their URLs begin, and how many octets they have
+		for last != noBlock {
+			var head [blockHead]byte
+			if _, err := s.file.ReadAt(head[:], last); err != nil {
+				yield(nil, spillError(err))
+				return
+			}
+			all = append(all, [2]int64{last + blockHead, int64(binary.LittleEndian.Uint32(head[8:]))})
+			last = int64(binary.LittleEndian.Uint64(head[:]))
 		}
-		at = append(at, last)
-		last = int64(binary.LittleEndian.Uint64(head[:]))
+		for _, block := range slices.Backward(all) {
+			data := make([]byte, block[1])
+			_, err := s.file.ReadAt(data, block[0])
+			if !yield(urlsOf(data), spillError(err)) {
+				return
+			}
+		}
 	}
-	slices.Reverse(at)
-	return at, nil
-}
-
-// read returns the block at a place.
-func (s *spill) read(at int64) ([]byte, error) {
-	var head [blockHead]byte
-	if _, err := s.file.ReadAt(head[:], at); err != nil {
-		return nil, spillError(err)
-	}
-	data := make([]byte, binary.LittleEndian.Uint32(head[8:]))
-	_, err := s.file.ReadAt(data, at+blockHead)
-	return data, spillError(err)
 }
 
 func (s *spill) close() {

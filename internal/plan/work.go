@@ -90,13 +90,12 @@ func (p *Plan) judgeNext(s *Site) bool {
 	if last == noBlock && len(rest) == 0 || p.ctx.Err() != nil {
 		return false
 	}
-	blocks, err := file.chain(last)
-	for _, at := range blocks {
-		var data []byte
-		if data, err = file.read(at); err != nil {
-			break
+	var err error
+	for urls, unread := range file.blocks(last) {
+		if err = unread; err == nil {
+			err = p.judgeAll(s, urls)
 		}
-		if err = p.judgeAll(s, urlsOf(data)); err != nil {
+		if err != nil {
 			break
 		}
 	}

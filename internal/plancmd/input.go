@@ -1,6 +1,7 @@
 package plancmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,11 +33,9 @@ type inputs struct {
 	scheme string            // of the sites in the logs
 	host   string            // of requests in logs without one
 
-	named  map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
-	maps   maps
-	failed atomic.Bool // a sitemap could not be read
-
-	mu       sync.Mutex
+	named    map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
+	seen     sync.Map              // the sitemaps that were requested
+	failed   atomic.Bool           // a sitemap could not be read
 	problems plan.Problems
 }
 
@@ -49,7 +48,6 @@ type list struct {
 // open opens the lists and logs, so that a missing one is known before the first request.
 func (c *PlanCmd) open(a *console.App, sites *check.Sites) (*inputs, error) {
 	in := &inputs{PlanCmd: c, app: a, sites: sites, scheme: "https"}
-	in.maps = maps{in: in, seen: map[string]bool{}}
 	if c.Sitemaps {
 		in.named = map[rules.Origin]bool{}
 	}
@@ -143,9 +141,7 @@ func (in *inputs) close() {
 func (in *inputs) read(ctx context.Context) (first error) {
 	defer in.close()
 	for _, l := range in.lists {
-		var problems plan.Problems
-		err := plan.ReadList(l.in, l.name, in.add, &problems, ctx.Done())
-		in.count(&problems)
+		err := plan.ReadList(ctx, l.in, l.name, in.add, &in.problems)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the gzip file ends too early; copy it again")
 		}
@@ -158,7 +154,7 @@ func (in *inputs) read(ctx context.Context) (first error) {
 			first = err
 		}
 	}
-	in.maps.read(ctx)
+	in.readSitemaps(ctx)
 	return first
 }
 
@@ -175,8 +171,6 @@ func (in *inputs) add(address string) error {
 // readLogs adds the pages of the logs.
 func (in *inputs) readLogs(ctx context.Context) error {
 	defer context.AfterFunc(ctx, in.logs.Stop)()
-	var problems plan.Problems
-	defer func() { in.count(&problems) }()
 	for {
 		q, err := in.logs.Next()
 		if err == io.EOF {
@@ -190,11 +184,11 @@ func (in *inputs) readLogs(ctx context.Context) error {
 			err = in.add(address)
 		}
 		if err != nil {
-			problems.Add(fmt.Sprintf("%s:%d", q.Source, q.Line), address, err.Error())
+			in.problems.Add(fmt.Sprintf("%s:%d", q.Source, q.Line), address, err.Error())
 		}
 	}
 	for _, p := range in.logs.Counts().Problems {
-		problems.Merge(&plan.Problems{List: []*plan.Problem{{Reason: p.Reason, Count: p.Count, Places: p.Lines}}})
+		in.problems.Merge(&plan.Problem{Reason: p.Reason, Count: p.Count, Places: p.Lines})
 	}
 	return nil
 }
@@ -208,10 +202,7 @@ var (
 
 // pageOf returns the URL that a request in a log was for.
 func (in *inputs) pageOf(q *accesslog.Request) (string, error) {
-	host := q.Host
-	if host == "" {
-		host = in.host
-	}
+	host := cmp.Or(q.Host, in.host)
 	switch {
 	case q.Method != "" && q.Method != http.MethodGet && q.Method != http.MethodHead:
 		return "", errMethod
@@ -223,22 +214,4 @@ func (in *inputs) pageOf(q *accesslog.Request) (string, error) {
 		return "", errNoHost
 	}
 	return in.scheme + "://" + host + q.Target, nil
-}
-
-// count adds problems to those of all inputs.
-func (in *inputs) count(problems *plan.Problems) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.problems.Merge(problems)
-}
-
-// result returns the problems of all inputs, the most frequent first.
-func (in *inputs) result() []*plan.Problem {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	var all plan.Problems
-	all.Merge(&in.problems) // a copy
-	list := all.List
-	slices.SortStableFunc(list, func(a, b *plan.Problem) int { return int(b.Count - a.Count) })
-	return list
 }

@@ -30,11 +30,11 @@ type output struct {
 
 // summary is what is printed at the end.
 type summary struct {
-	Totals      []plan.Total
-	Progress    plan.Progress
-	Left        int64 // pages that were not judged
-	Interrupted bool
-	Problems    []*plan.Problem
+	Totals []plan.Total `json:"total"`
+	plan.Progress
+	Left        int64          `json:"not_judged"` // pages
+	Interrupted bool           `json:"interrupted"`
+	Problems    []plan.Problem `json:"problems"`
 }
 
 func (c *PlanCmd) output(a *console.App) *output {
@@ -172,15 +172,7 @@ func (o *output) total(s *summary) error {
 	case o.Quiet:
 		return nil
 	case o.JSON:
-		err = console.NewJSON(o.w).Encode(struct {
-			Total       []plan.Total    `json:"total"`
-			Sites       int64           `json:"sites"`
-			Done        int64           `json:"sites_done"`
-			Pages       int64           `json:"pages"`
-			Left        int64           `json:"not_judged"`
-			Interrupted bool            `json:"interrupted"`
-			Problems    []*plan.Problem `json:"problems"`
-		}{s.Totals, s.Progress.Sites, s.Progress.Done, s.Progress.URLs, s.Left, s.Interrupted, append([]*plan.Problem{}, s.Problems...)})
+		err = console.NewJSON(o.w).Encode(s)
 	case o.CSV:
 		problemsText(o.stderr, "heed: ", s)
 		err = o.csv.Flush()

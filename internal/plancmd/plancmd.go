@@ -83,7 +83,7 @@ func (c *PlanCmd) make(ctx context.Context, in *inputs, out *output) error {
 	totals, left, err := in.plan.Finish()
 	out.end()
 	interrupted := ctx.Err() != nil
-	sum := &summary{Totals: totals, Left: left, Progress: in.plan.Progress(), Interrupted: interrupted, Problems: in.result()}
+	sum := &summary{Totals: totals, Left: left, Progress: in.plan.Progress(), Interrupted: interrupted, Problems: in.problems.List()}
 	if err == nil {
 		err = readErr
 	}
@@ -111,7 +111,7 @@ func (c *PlanCmd) exit(s *summary, in *inputs) error {
 }
 
 // nothing is the error of inputs that name no page.
-func (c *PlanCmd) nothing(problems []*plan.Problem) error {
+func (c *PlanCmd) nothing(problems []plan.Problem) error {
 	what, advice := "the lists name", "Write one URL a line, such as https://example.org/page, or JSON lines with a member url"
 	switch {
 	case len(c.FromLog) > 0:
@@ -143,10 +143,8 @@ func (c *PlanCmd) usage() error {
 	case c.Site != "" && len(c.FromLog) == 0:
 		return errors.New("--site names the site of a log\nAdd --from-log, or write whole URLs into the list")
 	}
-	if c.Purpose != "" {
-		if _, err := usage.ParsePurposes(c.Purpose); err != nil {
-			return fmt.Errorf("--purpose: %w", err)
-		}
+	if _, err := usage.ParsePurposes(c.Purpose); err != nil {
+		return fmt.Errorf("--purpose: %w", err)
 	}
 	return nil
 }

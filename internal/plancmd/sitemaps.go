@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,14 +27,6 @@ const (
 	mapsAtOnce     = 12              // sites whose sitemaps are read at the same time, each of which may take 50 MiB
 )
 
-// maps reads sitemaps. Those of one site are read one after the other, at its delay.
-type maps struct {
-	in *inputs
-
-	mu   sync.Mutex
-	seen map[string]bool // the sitemaps that were requested
-}
-
 // The reasons of entries of sitemaps that are not used.
 var (
 	errOtherSite = errors.New("it is on another site than its sitemap")
@@ -45,35 +36,47 @@ var (
 	errNoURL     = errors.New("the entry has no URL, or one longer than 64 KiB")
 )
 
-// read reads the sitemaps of the flags, then those that the sites of the lists name.
-func (m *maps) read(ctx context.Context) {
+// readSitemaps reads the sitemaps of the flags, then those that the sites of the lists name.
+func (in *inputs) readSitemaps(ctx context.Context) {
 	walks := map[rules.Origin]*walk{}
-	for _, address := range m.in.Sitemap {
+	for _, address := range in.Sitemap {
 		o, _, _ := rules.ParseURL(address) // it was checked
 		if walks[o] == nil {
-			walks[o] = m.walk(ctx, o)
-			defer walks[o].end()
+			walks[o] = in.walk(ctx, o)
 		}
 		walks[o].readOne(address, true)
 	}
 	var sites errgroup.Group
 	sites.SetLimit(mapsAtOnce)
-	for o := range m.in.named {
+	for o := range in.named {
 		sites.Go(func() error { // it has no error: what cannot be read is counted
-			m.readNamed(ctx, o)
+			in.walk(ctx, o).readNamed()
 			return nil
 		})
 	}
 	_ = sites.Wait()
 }
 
-// readNamed reads the sitemaps that the robots.txt of o names.
-func (m *maps) readNamed(ctx context.Context, o rules.Origin) {
-	w := m.walk(ctx, o)
-	defer w.end()
-	a, err := w.site(o).Check(ctx, m.in.Agent[0], []string{o.String() + "/"}, true)
+// walk is the reading of the sitemaps of one site, one after the other, at its delay.
+type walk struct {
+	in    *inputs
+	ctx   context.Context
+	owner rules.Origin                 // whose sitemaps they are
+	sites map[rules.Origin]*check.Site // those that were asked for
+	next  map[rules.Origin]time.Time   // when they may be asked again
+	hosts map[string]bool              // others than that of owner
+	count int
+}
+
+func (in *inputs) walk(ctx context.Context, owner rules.Origin) *walk {
+	return &walk{in: in, ctx: ctx, owner: owner, sites: map[rules.Origin]*check.Site{}, next: map[rules.Origin]time.Time{}, hosts: map[string]bool{}}
+}
+
+// readNamed reads the sitemaps that the robots.txt of the site names.
+func (w *walk) readNamed() {
+	a, err := w.site(w.owner).Check(w.ctx, w.in.Agent[0], []string{w.owner.String() + "/"}, true)
 	if err != nil {
-		w.problem(o.RobotsURL(), err)
+		w.problem(w.owner.RobotsURL(), err)
 		return
 	}
 	for _, address := range a[0].Sitemaps {
@@ -81,37 +84,10 @@ func (m *maps) readNamed(ctx context.Context, o rules.Origin) {
 	}
 }
 
-// first reports whether a sitemap was not requested before.
-func (m *maps) first(address string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	had := m.seen[address]
-	m.seen[address] = true
-	return !had
-}
-
-// walk is the reading of the sitemaps of one site.
-type walk struct {
-	*maps
-	ctx      context.Context
-	owner    rules.Origin                 // whose sitemaps they are
-	sites    map[rules.Origin]*check.Site // those that were asked for
-	next     map[rules.Origin]time.Time   // when they may be asked again
-	hosts    map[string]bool              // others than that of owner
-	count    int
-	problems plan.Problems
-}
-
-func (m *maps) walk(ctx context.Context, owner rules.Origin) *walk {
-	return &walk{maps: m, ctx: ctx, owner: owner, sites: map[rules.Origin]*check.Site{}, next: map[rules.Origin]time.Time{}, hosts: map[string]bool{}}
-}
-
-func (w *walk) end() { w.in.count(&w.problems) }
-
 // problem counts a sitemap that cannot be read.
 func (w *walk) problem(address string, err error) {
 	if w.ctx.Err() == nil {
-		w.problems.Add(address, address, "the sitemap cannot be read: "+err.Error())
+		w.in.problems.Add(address, address, "the sitemap cannot be read: "+err.Error())
 		w.in.failed.Store(true)
 	}
 }
@@ -126,7 +102,10 @@ func (w *walk) site(o rules.Origin) *check.Site {
 
 // readOne reads a sitemap and, if index is set and it is an index, those in it.
 func (w *walk) readOne(address string, index bool) {
-	if w.ctx.Err() != nil || !w.first(address) {
+	if w.ctx.Err() != nil {
+		return
+	}
+	if _, before := w.in.seen.LoadOrStore(address, true); before {
 		return
 	}
 	if w.count++; w.count > maxMaps {
@@ -150,11 +129,11 @@ func (w *walk) readOne(address string, index bool) {
 				err = use(url)
 			}
 			if err != nil {
-				w.problems.Add(fmt.Sprintf("%s, entry %d", address, n), url, err.Error())
+				w.in.problems.Add(fmt.Sprintf("%s, entry %d", address, n), url, err.Error())
 			}
 		}
 	}
-	cut, err := plan.ReadSitemap(bytes.NewReader(body), entry(w.in.plan.Add), entry(func(url string) error {
+	cut, err := plan.ReadSitemap(bytes.NewReader(body), plan.MaxSitemap, entry(w.in.plan.Add), entry(func(url string) error {
 		if !index {
 			return errSecondMap
 		}

@@ -167,7 +167,7 @@ func (w *watcher) udp(s process.Socket, holder int) {
 
 func (w *watcher) count(s process.Socket, holder int, protocol string) {
 	w.done[s.Inode] = true
-	w.counts.add(bypassKey{command: commandOf(holder), protocol: protocol, to: s.Remote})
+	w.counts.add(bypassed{Command: commandOf(holder), To: s.Remote.String(), Protocol: protocol})
 }
 
 // commandOf returns the name of a process: that of its program where the process has given
@@ -220,20 +220,15 @@ func newListeners(rows []process.Socket, held map[uint64]int) listeners {
 // the local port of an outgoing connection has none.
 func (l listeners) accepts(local netip.AddrPort) bool { return l.all[local] || l.any[local.Port()] }
 
-// bypassCounts counts connections that bypass heed.
-type bypassCounts map[bypassKey]uint64
-
-type bypassKey struct {
-	command, protocol string
-	to                netip.AddrPort
-}
+// bypassCounts counts connections that bypass heed, by what they are, without Connections.
+type bypassCounts map[bypassed]uint64
 
 // maxBypassKeys is the greatest number of destinations that are counted separately.
 const maxBypassKeys = 1000
 
-func (r bypassCounts) add(k bypassKey) {
+func (r bypassCounts) add(k bypassed) {
 	if _, known := r[k]; !known && len(r) >= maxBypassKeys {
-		k = bypassKey{} // counts in the sum only
+		k = bypassed{} // counts in the sum only
 	}
 	r[k]++
 }
@@ -243,8 +238,8 @@ func (r bypassCounts) result() *bypassReport {
 	out := &bypassReport{Watched: true, To: []bypassed{}}
 	for k, n := range r {
 		out.Connections += n
-		if k.command != "" {
-			out.To = append(out.To, bypassed{k.command, k.to.String(), k.protocol, n})
+		if k.Connections = n; k.Command != "" {
+			out.To = append(out.To, k)
 		}
 	}
 	slices.SortFunc(out.To, func(a, b bypassed) int {

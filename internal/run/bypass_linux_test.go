@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -128,7 +129,7 @@ func TestFiveDestinationsAreNamed(t *testing.T) {
 	r := bypassCounts{}
 	for i := range 9 {
 		for range i + 1 {
-			r.add(bypassKey{"curl", "tcp", netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), uint16(8000+i))})
+			r.add(bypassed{Command: "curl", To: fmt.Sprint("192.0.2.1:", 8000+i), Protocol: "tcp"})
 		}
 	}
 	var out strings.Builder

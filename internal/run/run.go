@@ -209,14 +209,8 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 			return nil, fmt.Errorf("--service: %w", err)
 		}
 	}
-	if c.Purpose != "" {
-		purposes, err := usage.ParsePurposes(c.Purpose)
-		if err != nil {
-			return nil, fmt.Errorf("--purpose: %w", err)
-		}
-		for _, p := range purposes {
-			r.join.Purposes = append(r.join.Purposes, string(p))
-		}
+	if r.join.Purposes, err = usage.ParsePurposes(c.Purpose); err != nil {
+		return nil, fmt.Errorf("--purpose: %w", err)
 	}
 	if err := c.checkSealed(); err != nil {
 		return nil, err

@@ -251,14 +251,9 @@ func hostsOf(s *counts.Summary) string {
 	return console.Plural(uint64(len(s.Hosts)), "host")
 }
 
-// timeoutHint names the timeout setting of a kind of client.
-type timeoutHint struct {
-	command string // prefix of the command's name
-	setting string
-}
-
-// timeoutHints are printed when a client closed requests before their turn.
-var timeoutHints = []timeoutHint{
+// timeoutHints are the timeout settings of kinds of clients, by the prefix of the command's name.
+// They are printed when a client closed requests before their turn.
+var timeoutHints = []struct{ command, setting string }{
 	{"curl", "curl --max-time SECONDS, or none"},
 	{"wget", "wget --timeout=SECONDS, or --read-timeout"},
 	{"scrapy", "Scrapy's DOWNLOAD_TIMEOUT"},

@@ -4,6 +4,7 @@
 package safetext
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -211,4 +212,30 @@ func Escaped(p []byte) []byte {
 		i += size
 	}
 	return out
+}
+
+// LossyJSON reports whether a decoder of JSON puts U+FFFD in the place of something else in
+// text: of octets that are not UTF-8 (RFC 8259 §8.1), or of half of a surrogate pair (§7).
+func LossyJSON(text []byte) bool {
+	if !utf8.Valid(text) {
+		return true
+	}
+	plain := bytes.ReplaceAll(text, []byte(`\\`), []byte("--")) // these begin no escape
+	escapes := bytes.Split(plain, []byte(`\u`))[1:]
+	for i := 0; i < len(escapes); i++ {
+		high := escaped(escapes[i])
+		if !utf16.IsSurrogate(high) {
+			continue
+		}
+		if i++; len(escapes[i-1]) != len("XXXX") || i == len(escapes) || utf16.DecodeRune(high, escaped(escapes[i])) == utf8.RuneError {
+			return true
+		}
+	}
+	return false
+}
+
+// escaped returns the number in an escape, of which text is what follows \u; 0 for none.
+func escaped(text []byte) rune {
+	n, _ := strconv.ParseUint(string(text[:min(len(text), len("XXXX"))]), 16, 16)
+	return rune(n)
 }

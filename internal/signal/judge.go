@@ -45,13 +45,12 @@ func Judge(in Input) *Verdict {
 	if in.Page != nil {
 		v.Page = cmp.Or(string(in.Page.Why), "whole")
 	}
-	j := &judge{in: in, read: make(map[string]bool)}
+	j := &judge{in: in}
 	j.collect()
 	v.Statements = j.all
 	in.Target.Spend(stepsPerStatement * len(j.all))
 	v.TooComplex = j.tooMany || in.Target.TooComplex()
 	v.resolve()
-	v.compact()
 	return v
 }
 
@@ -62,7 +61,7 @@ const stepsPerStatement = 512
 // for Input.Licences.
 func Declared(in Input) []string {
 	in.Licences = nil
-	j := &judge{in: in, read: make(map[string]bool)}
+	j := &judge{in: in}
 	j.collect()
 	return j.declares
 }
@@ -105,10 +104,9 @@ func Combine(request, answer *Verdict) *Verdict {
 	v := *request
 	v.Page, v.TooComplex = cmp.Or(answer.Page, request.Page), request.TooComplex || answer.TooComplex
 	v.Reference = cmp.Or(request.Reference, answer.Reference)
-	v.Statements, v.Results = slices.Concat(request.Statements, answer.Statements), nil
+	v.Statements = slices.Concat(request.Statements, answer.Statements)
 	v.Dropped += answer.Dropped
 	v.resolve()
-	v.compact()
 	return &v
 }
 
@@ -119,17 +117,15 @@ func (v *Verdict) Under(p rules.Profile) *Verdict {
 		return v
 	}
 	u := *v
-	u.Profile, u.Results = p.String(), nil
+	u.Profile = p.String()
 	u.resolve()
-	u.compact()
 	return &u
 }
 
 // judge collects the statements of one verdict.
 type judge struct {
-	in   Input
-	all  []Statement
-	read map[string]bool // licences whose statements are collected
+	in  Input
+	all []Statement
 
 	tooMany  bool     // a document has more statements than it may
 	declares []string // the licences that are declared
@@ -165,8 +161,10 @@ const (
 	PermissiveWins Precedence = "permissive-wins" // the reading of 1997: INDEX wins over NOINDEX
 )
 
-// resolve makes the results from the statements.
+// resolve makes the results from the statements, and drops those that decided nothing when there
+// are too many.
 func (v *Verdict) resolve() {
+	v.Results = nil
 	profile, _ := rules.ParseProfile(v.Profile) // of an unknown one the standard
 	for _, c := range Categories() {
 		var result Result
@@ -199,6 +197,7 @@ func (v *Verdict) resolve() {
 			v.Results[c] = result
 		}
 	}
+	v.compact()
 }
 
 // within resolves the statements of one protocol about a category. Without any the

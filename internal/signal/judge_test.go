@@ -161,7 +161,10 @@ func TestVerdict_AllPurposesMustBeAllowed(t *testing.T) {
 	if _, refused := v.Refuses(); refused {
 		t.Error("a client without a purpose is refused")
 	}
-	for _, bad := range []string{"", "Search", "search,", "train"} {
+	if none, err := signal.ParsePurposes(""); none != nil || err != nil {
+		t.Errorf("an empty list is %v, %v", none, err)
+	}
+	for _, bad := range []string{",", "Search", "search,", "train"} {
 		if _, err := signal.ParsePurposes(bad); err == nil || !strings.Contains(err.Error(), "training") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -228,7 +231,7 @@ func TestVerdict_ARecordAnswersForOtherPurposes(t *testing.T) {
 func TestVerdict_WhatWasNotReadIsUnknown(t *testing.T) {
 	t.Parallel()
 	other := []page.Why{page.Whole, page.NoBody, page.NoPage, page.Partial, page.Unmodified, page.Untyped, page.Unwanted}
-	for _, why := range append(page.Whys(), page.Whole) {
+	for _, why := range append(other, page.Coding, page.TooLong, page.Unfinished, page.NoMarkup, page.Entities, page.Fault) {
 		refuses := !slices.Contains(other, why)
 		for _, profile := range []rules.Profile{rules.Standard, rules.Strict} {
 			in := request{profile: profile, header: []string{"X: y"}}.input(t)

@@ -27,26 +27,22 @@ func (j *judge) declared(s Statement, address string) {
 		j.add(s)
 		return
 	}
-	if !slices.Contains(j.declares, address) {
+	first := !slices.Contains(j.declares, address)
+	if first {
 		j.declares = append(j.declares, address)
 	}
 	got, fetched := j.in.Licences[address]
+	unread := got.Err != nil || got.Document == nil
 	switch {
 	case !fetched:
 		s.Note = notFetched
-		j.add(s)
-	case got.Err != nil || got.Document == nil:
+	case got.Err != nil:
+		s.Fault = "the licence cannot be read: " + safetext.Excerpt(got.Err.Error())
+	case unread:
 		s.Fault = "the licence cannot be read"
-		if got.Err != nil {
-			s.Fault += ": " + safetext.Excerpt(got.Err.Error())
-		}
-		j.add(s)
-	default:
-		j.add(s)
-		if !j.read[address] {
-			j.read[address] = true
-			j.licence(Statement{Source: SourceLicence, Protocol: RSL, URL: address, Name: "license"}, got.Document, nil)
-		}
+	}
+	if j.add(s); first && !unread {
+		j.licence(Statement{Source: SourceLicence, Protocol: RSL, URL: address, Name: "license"}, got.Document, nil)
 	}
 }
 

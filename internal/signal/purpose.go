@@ -23,10 +23,13 @@ func Purposes() []Purpose {
 	return []Purpose{PurposeSearch, PurposeAgent, PurposeTraining, PurposeArchive, PurposeTDM}
 }
 
-// ParsePurposes returns the purposes of a list with commas, without repetitions. The
-// error of an unknown one contains all names.
+// ParsePurposes returns the purposes of a list with commas, without repetitions; none of an
+// empty one. The error of an unknown one contains all names.
 func ParsePurposes(list string) ([]Purpose, error) {
 	var all []Purpose
+	if list == "" {
+		return nil, nil
+	}
 	for name := range strings.SplitSeq(list, ",") {
 		p := Purpose(strings.TrimSpace(name))
 		if !slices.Contains(Purposes(), p) {

@@ -97,7 +97,6 @@ func (v *Verdict) ByTDMRepFile(purposes ...Purpose) bool {
 		return false
 	}
 	without := *v
-	without.Results = nil
 	without.Statements = slices.DeleteFunc(slices.Clone(v.Statements), func(s Statement) bool { return s.Source == SourceTDMRep })
 	without.resolve()
 	_, refused := without.Refuses(purposes...)

@@ -67,22 +67,18 @@ type Growing struct {
 
 // Now returns the space of the file. The growth is unknown in the first ten minutes.
 func (g *Growth) Now(now time.Time) Growing {
-	is, limit := Growing{Space: SpaceOf(g.path), Limit: g.limit}, g.limit
+	is := Growing{Space: SpaceOf(g.path), Limit: g.limit}
 	grown, taken := is.Bytes-g.size, now.Sub(g.since)
 	if taken < minGrowth || grown <= 0 {
 		return is
 	}
 	perDay := float64(grown) / taken.Hours() * 24
 	is.PerDay = int64(perDay)
-	left, known := int64(0), false
-	if is.Free != nil {
-		left, known = *is.Free, true
-	}
-	if limit > 0 && (!known || limit-is.Bytes < left) {
-		left, known = max(0, limit-is.Bytes), true
-	}
-	if known {
-		is.Days = new(float64(left) / perDay)
+	switch {
+	case is.UntilLimit():
+		is.Days = new(float64(max(0, is.Limit-is.Bytes)) / perDay)
+	case is.Free != nil:
+		is.Days = new(float64(*is.Free) / perDay)
 	}
 	return is
 }

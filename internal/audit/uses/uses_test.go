@@ -105,10 +105,9 @@ func TestRequest_JudgedForAnotherPurpose(t *testing.T) {
 // Without a page that was read, nothing is ever allowed for a purpose that was not stated.
 func TestRequest_AnIncompletePageIsUnknown(t *testing.T) {
 	t.Parallel()
-	for _, why := range page.Whys() {
-		if why == page.NoBody || why == page.NoPage {
-			continue
-		}
+	for _, why := range []page.Why{
+		page.Untyped, page.Partial, page.Unmodified, page.Coding, page.TooLong, page.Unwanted, page.Unfinished, page.NoMarkup, page.Entities, page.Fault,
+	} {
 		v := &signal.Verdict{Crawl: true, Page: string(why)}
 		q := uses.Request{Stated: []signal.Purpose{signal.PurposeSearch}, After: v, Sent: true, Ended: true}
 		for _, p := range signal.Purposes() {

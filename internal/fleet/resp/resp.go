@@ -6,6 +6,7 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -87,10 +88,7 @@ func (c *conn) fail(err error) error {
 
 // walker parses the framing of replies. The zero value is before the first one.
 type walker struct {
-	kind     byte   // of the line that is being read; 0: between lines
-	line     int    // octets of it so far, the kind included
-	header   []byte // its text, for lengths
-	cr       bool   // the last octet of it was CR
+	line     []byte // what has arrived of a line; empty: between lines
 	bulk     int    // octets left of a bulk string and its CRLF
 	open     []int  // elements left of each array that is open, the innermost last
 	octets   int    // of the reply
@@ -98,7 +96,7 @@ type walker struct {
 }
 
 // atStart reports whether the last reply is complete.
-func (w *walker) atStart() bool { return w.kind == 0 && w.bulk == 0 && len(w.open) == 0 }
+func (w *walker) atStart() bool { return len(w.line) == 0 && w.bulk == 0 && len(w.open) == 0 }
 
 // walk reads p, which continues the replies. After an error the connection is unusable.
 func (w *walker) walk(p []byte) error {
@@ -123,15 +121,10 @@ func (w *walker) step(p []byte) (int, error) {
 	switch {
 	case w.bulk > 0:
 		return w.stepBulk(p)
-	case w.kind != 0:
-		return w.stepLine(p)
+	case len(w.line) == 0 && bytes.IndexByte([]byte("+-:$*"), p[0]) < 0:
+		return 0, fmt.Errorf("it begins with the octet %q", p[0])
 	}
-	switch p[0] {
-	case '+', '-', ':', '$', '*':
-		w.kind, w.line, w.header, w.cr = p[0], 1, w.header[:0], false
-		return 1, nil
-	}
-	return 0, fmt.Errorf("it begins with the octet %q", p[0])
+	return w.stepLine(p)
 }
 
 func (w *walker) stepBulk(p []byte) (int, error) {
@@ -148,44 +141,40 @@ func (w *walker) stepBulk(p []byte) (int, error) {
 }
 
 func (w *walker) stepLine(p []byte) (int, error) {
-	length := w.kind == '$' || w.kind == '*'
-	for i, b := range p {
-		w.line++
-		switch {
-		case w.cr && b == '\n':
-			return i + 1, w.lineEnds()
-		case w.cr || b == '\n':
-			return 0, errors.New("a line does not end in CRLF")
-		case b == '\r':
-			w.cr = true
-		case length && len(w.header) == maxHeader, w.line > maxLine:
-			return 0, errors.New("a line is too long")
-		case length:
-			w.header = append(w.header, b)
-		}
+	end := bytes.IndexByte(p, '\n') + 1
+	if end > 0 {
+		p = p[:end]
+	}
+	w.line = append(w.line, p...)
+	text, whole := bytes.CutSuffix(w.line[1:], []byte("\r\n"))
+	if !whole {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+	}
+	switch kind := w.line[0]; {
+	case bytes.IndexByte(text, '\r') >= 0, end > 0 && !whole:
+		return 0, errors.New("a line does not end in CRLF")
+	case len(text) >= maxLine, (kind == '$' || kind == '*') && len(text) > maxHeader:
+		return 0, errors.New("a line is too long")
+	case whole:
+		w.line = w.line[:0]
+		return len(p), w.lineEnds(kind, text)
 	}
 	return len(p), nil
 }
 
 // lineEnds handles a complete line.
-func (w *walker) lineEnds() error {
-	kind := w.kind
-	w.kind = 0
-	if kind != '$' && kind != '*' {
-		if w.line <= len("+\r\n") && kind == ':' {
-			return errors.New("a number is empty")
-		}
+func (w *walker) lineEnds(kind byte, text []byte) error {
+	switch {
+	case kind == ':' && len(text) == 0:
+		return errors.New("a number is empty")
+	case kind != '$' && kind != '*', string(text) == "-1": // nil
 		w.elementEnds()
 		return nil
 	}
-	if string(w.header) == "-1" { // nil
-		w.elementEnds()
-		return nil
-	}
-	n, err := strconv.ParseUint(string(w.header), 10, 63)
+	n, err := strconv.ParseUint(string(text), 10, 63)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is not a length", w.header)
+		return fmt.Errorf("%q is not a length", text)
 	case kind == '$' && n > maxBulk:
 		return fmt.Errorf("it announces a string of %d octets, over %d", n, maxBulk)
 	case kind == '$':

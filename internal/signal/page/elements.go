@@ -58,7 +58,9 @@ func (r *reader) elements(text io.Reader) error {
 		case html.ErrorToken:
 			return z.Err()
 		case html.TextToken:
-			r.text(z)
+			if r.licence {
+				r.head.Elements[len(r.head.Elements)-1].Content += r.decoded(raw)
+			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			ended = r.startTag(z, raw, r.xml && kind == html.SelfClosingTagToken)
 		case html.EndTagToken:
@@ -219,13 +221,6 @@ func (r *reader) endTag(z *html.Tokenizer) (ended bool) {
 		return r.template == 0
 	}
 	return false
-}
-
-// text keeps the text of an embedded licence.
-func (r *reader) text(z *html.Tokenizer) {
-	if r.licence {
-		r.head.Elements[len(r.head.Elements)-1].Content += r.decoded(z.Raw())
-	}
 }
 
 // nameAttributes are the attributes that have the name of a META element.

@@ -84,11 +84,6 @@ const (
 	Fault      Why = "fault"      // the reader failed
 )
 
-// Whys returns all reasons but Whole.
-func Whys() []Why {
-	return []Why{NoBody, NoPage, Untyped, Partial, Unmodified, Coding, TooLong, Unwanted, Unfinished, NoMarkup, Entities, Fault}
-}
-
 // Head is what was read of a page. The zero value is a head that was read and has no
 // elements.
 type Head struct {

@@ -176,7 +176,8 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 	if r.sniff && !beginnings().Match(bytes.ToLower(start)) {
 		return errNoPage
 	}
-	if r.xml = isXHTML(contentType) || r.sniff && strings.Contains(strings.ToLower(contentType), "xml"); r.xml {
+	kind := strings.ToLower(contentType)
+	if r.xml = strings.Contains(kind, "xhtml") || r.sniff && strings.Contains(kind, "xml"); r.xml {
 		contentType = withEncoding(contentType, start)
 	}
 	e, name, _ := charset.DetermineEncoding(start, contentType)
@@ -198,11 +199,6 @@ func mayBegin(in *bufio.Reader) bool {
 	start, _ := in.Peek(in.Buffered())
 	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xEF\xBB\xBF")), " \t\r\n\f")
 	return len(start) == 0 || start[0] == '<'
-}
-
-// isXHTML reports whether a Content-Type is that of XHTML.
-func isXHTML(contentType string) bool {
-	return strings.Contains(strings.ToLower(contentType), "xhtml")
 }
 
 // declaration is an XML declaration with an encoding (XML 1.0 §4.3.3).

@@ -25,15 +25,13 @@ func (t *opaqueTunnel) checkHello() (reason rules.Reason, detail string, observe
 		patience = q.settings.Limits.TunnelTime
 	}
 	_ = c.SetReadDeadline(time.Now().Add(patience))
-	first := make([]byte, 1)
-	if _, err := c.Read(first); err != nil {
+	if err := c.peek(1); err != nil {
 		if q.https == acl.Tunnel {
 			return "", "", false // its end is passed on
 		}
 		return rules.ReasonHandshake, "nothing came after CONNECT: " + endText(err), false
 	}
-	c.unread(first)
-	if first[0] != recordHandshake {
+	if c.head[0] != recordHandshake {
 		if q.https == acl.Tunnel {
 			return "", "", false
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"heed/internal/acl"
@@ -95,7 +96,7 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Detail = refusalText(*v.Refusal)
 	}
 	if j.uses != nil && a.Signals == nil {
-		a.Purpose, a.Signals = purposeList(j.uses.purposes), &signal.Verdict{Profile: by.Profile().String()}
+		a.Purpose, a.Signals = strings.Join(signal.PurposeNames(j.uses.purposes), ","), &signal.Verdict{Profile: by.Profile().String()}
 	}
 	return a, err
 }

@@ -214,9 +214,7 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--purpose: %w", err)
 		}
-		for _, p := range purposes {
-			r.join.Purposes = append(r.join.Purposes, string(p))
-		}
+		r.join.Purposes = usage.PurposeNames(purposes)
 	}
 	if err := c.checkSealed(); err != nil {
 		return nil, err

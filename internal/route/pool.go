@@ -94,8 +94,8 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	signing, err := newSigning(cfg)
-	if err != nil {
+	signing := signing{site: cfg.SiteSigning()}
+	if signing.own, err = cfg.RobotsSigner(); err != nil {
 		return nil, err
 	}
 	if o.Self == nil {

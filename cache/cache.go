@@ -5,7 +5,7 @@
 // memory (memory.go), in a store that survives restarts (policystore.go; package policyfile)
 // or in the store of a fleet (fleet.go), or waits for a fetch (fetch.go, limiter.go, body.go).
 // The pure function next (state.go, lifetime.go) turns the answer into the next entry. info.go
-// lists what is cached. document.go fetches other documents of sites as a robots.txt is
+// lists and counts what is cached. document.go fetches other documents of sites as a robots.txt is
 // fetched. visit.go makes requests to hosts that another host has named.
 //
 // Outside package: github.com/patrickmn/go-cache, imported by memory.go alone.

@@ -73,7 +73,7 @@ func (c *clientConn) serve() {
 		}
 		c.sites.End()
 		if c.tunnel != nil && !c.h1.Taken() {
-			c.tunnel.closed()
+			c.tunnel.closed(c.h1.Begun())
 		}
 	}()
 	c.h1.Serve()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heed/proxy/h2head"
@@ -65,7 +66,7 @@ func connState(c net.Conn, state http.ConnState) {
 	case http.StateIdle:
 		own.tunnel.streams.idled()
 	case http.StateClosed:
-		own.tunnel.closed()
+		own.tunnel.closed(own.begun.Load())
 		own.sites.End()
 	}
 }
@@ -233,6 +234,7 @@ func (s *stream) note(since time.Time) {
 type h2Conn struct {
 	clientConn
 	frames *h2head.Reader
+	begun  atomic.Bool // octets have come
 }
 
 // h2Conn returns c, the decrypted side of t, as the server of HTTP/2 takes it.
@@ -251,7 +253,13 @@ func (t *tunnel) h2Conn(c net.Conn) *h2Conn {
 func (p *Proxy) h2HeaderBytes() int { return int(p.config.Limits.HeaderBytes) + 10*32 }
 
 // Read implements net.Conn.
-func (c *h2Conn) Read(b []byte) (int, error) { return c.frames.Read(b) }
+func (c *h2Conn) Read(b []byte) (int, error) {
+	n, err := c.frames.Read(b)
+	if n > 0 {
+		c.begun.Store(true)
+	}
+	return n, err
+}
 
 // Write implements net.Conn.
 func (c *h2Conn) Write(b []byte) (int, error) {

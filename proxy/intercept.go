@@ -35,7 +35,6 @@ type tunnel struct {
 	leafErr    error        // why there was none to send
 	spelling   *clientHello // what was rejected of the client; nil: nothing was
 	conn       *tunnelConn
-	handshake  int64           // records with data that belong to the handshake
 	redirected *redirectedConn // the redirected connection that is the tunnel; nil: a CONNECT opened it
 	unnamed    bool            // no name is known of the site of redirected: each request has its own
 	requests   atomic.Int64
@@ -110,9 +109,6 @@ func (t *tunnel) handshakeTLS(c *tunnelConn) {
 	_ = c.SetDeadline(time.Time{})
 	state := conn.ConnectionState()
 	t.resumed = state.DidResume
-	if state.Version >= tls.VersionTLS13 {
-		t.handshake = 1 // the client's Finished is encrypted as data is
-	}
 	if o, err := rules.ParseOrigin("https", state.ServerName); state.ServerName != "" && (err != nil || o.Host != t.origin.Host) {
 		t.serverName = state.ServerName // refused inside, where the client can read it
 	}
@@ -235,14 +231,14 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 
 // closed is called when a tunnel's connection has ended. GnuTLS and others
 // finish the handshake before they reject a certificate, so that a tunnel
-// without a request is all there is to see.
-func (t *tunnel) closed() {
+// without a request is all there is to see. begun: octets have come from inside.
+func (t *tunnel) closed(begun bool) {
 	last := t.proxy.caTrust.Closed(&t.trust)
 	if t.requests.Load() > 0 || t.proxy.closing.Load() {
 		return
 	}
 	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
-	if t.conn.records.data.Load() > t.handshake {
+	if begun {
 		reason, detail = rules.ReasonHandshake, "no request that can be read came through the tunnel"
 	}
 	if time.Since(t.opened) >= t.proxy.limits().HeaderTime {

@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/safetext"
+	"heed/internal/signal"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -56,7 +57,7 @@ func (x *exchange) describe() {
 		return
 	}
 	if purposes := q.effective.Purposes; purposes != nil {
-		e.Purposes = purposeNames(purposes)
+		e.Purposes = signal.PurposeNames(purposes)
 	}
 	e.ClientName, e.Mode = q.effective.Name(), q.effective.Mode.String()
 	e.Agent, e.Sent, e.SentFrom = q.names.Judged, "", q.names.From

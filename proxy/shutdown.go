@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -57,31 +55,18 @@ func poll(ctx context.Context, done func() bool) error {
 }
 
 // closers are what is open and has to be closed at the end. The zero value is ready.
-type closers struct {
-	mu   sync.Mutex
-	open map[io.Closer]struct{}
-}
+type closers struct{ open sync.Map } // by io.Closer
 
-func (o *closers) add(c io.Closer) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.open == nil {
-		o.open = make(map[io.Closer]struct{})
-	}
-	o.open[c] = struct{}{}
-}
+func (o *closers) add(c io.Closer) { o.open.Store(c, nil) }
 
-func (o *closers) remove(c io.Closer) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.open, c)
-}
+func (o *closers) remove(c io.Closer) { o.open.Delete(c) }
 
 // all returns those that are open.
-func (o *closers) all() []io.Closer {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Collect(maps.Keys(o.open))
+func (o *closers) all() (all []io.Closer) {
+	for c := range o.open.Range {
+		all = append(all, c.(io.Closer))
+	}
+	return all
 }
 
 func (o *closers) closeAll() {

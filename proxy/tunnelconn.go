@@ -26,7 +26,6 @@ type tunnelConn struct {
 	revoked     atomic.Pointer[string]   // why recheck ended it; nil: it did not
 	read, wrote atomic.Int64             // octets that passed
 	writing     sync.Mutex               // held by Write until it has counted
-	records     tlsRecords               // of the client; meaningless where it does not speak TLS
 	tap         *bytes.Buffer            // takes what is read in a handshake; else nil
 }
 
@@ -38,28 +37,29 @@ func (c *tunnelConn) open() (byte, error) {
 			return 0, err
 		}
 	}
-	if len(c.head) == 0 {
-		b := make([]byte, 1)
-		if _, err := io.ReadFull(c.Conn, b); err != nil {
-			return 0, err
-		}
-		c.head = b
+	if err := c.peek(1); err != nil {
+		return 0, err
 	}
 	return c.head[0], nil
+}
+
+// peek waits for the next n octets, which are then in head.
+func (c *tunnelConn) peek(n int) error {
+	for len(c.head) < n {
+		var b [1]byte
+		if _, err := io.ReadFull(c.Conn, b[:]); err != nil {
+			return err
+		}
+		c.head = append(c.head[:len(c.head):len(c.head)], b[0])
+	}
+	return nil
 }
 
 // begins reports whether what comes next on c begins with prefix, without consuming
 // it. It waits for no octet that does not decide that.
 func (c *tunnelConn) begins(prefix string) bool {
 	for i := range len(prefix) {
-		if i == len(c.head) {
-			var b [1]byte
-			if _, err := io.ReadFull(c.Conn, b[:]); err != nil {
-				return false
-			}
-			c.head = append(c.head[:i:i], b[0])
-		}
-		if c.head[i] != prefix[i] {
+		if c.peek(i+1) != nil || c.head[i] != prefix[i] {
 			return false
 		}
 	}
@@ -83,9 +83,6 @@ func (c *tunnelConn) passed(b []byte) {
 	c.read.Add(int64(len(b)))
 	if c.tap != nil && c.tap.Len() < maxHello {
 		c.tap.Write(b)
-	}
-	if c.tunnel != nil {
-		c.records.pass(b)
 	}
 }
 
@@ -113,40 +110,4 @@ func (c *tunnelConn) CloseWrite() error { return upstream.CloseWrite(c.Conn) }
 func (c *tunnelConn) unread(b []byte) {
 	c.read.Add(-int64(len(b)))
 	c.head = append(b[:len(b):len(b)], c.head...)
-}
-
-// maxGoodbye is how long the encrypted records of a client are at most that
-// only says goodbye or changes keys (RFC 8446 §5.2, §6): longer ones hold data.
-const maxGoodbye = 24
-
-// tlsRecords counts the records in which a TLS client sends data, from the
-// outside: what is inside an encrypted record only its end of the connection
-// knows, but not how many there are.
-type tlsRecords struct {
-	data   atomic.Int64
-	header [5]byte // of the record that is being read
-	have   int     // octets of header
-	left   int     // octets of the record still to come
-}
-
-// pass takes note of octets on their way.
-func (r *tlsRecords) pass(b []byte) {
-	for len(b) > 0 {
-		if r.left > 0 {
-			n := min(r.left, len(b))
-			r.left -= n
-			b = b[n:]
-			continue
-		}
-		r.header[r.have] = b[0]
-		b = b[1:]
-		if r.have++; r.have < len(r.header) {
-			continue
-		}
-		r.have = 0
-		r.left = int(r.header[3])<<8 | int(r.header[4])
-		if r.header[0] == 0x17 && r.left > maxGoodbye {
-			r.data.Add(1)
-		}
-	}
 }

@@ -23,20 +23,23 @@ import (
 func (c *clientConn) Unread(err error) {
 	var over *limit.Exceeded
 	var fault *http1.Fault
+	a := refusal.Case{Reason: rules.ReasonLimit}
 	switch {
 	case errors.As(err, &over):
-		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: over})
+		a.Err = over
 	case errors.As(err, &fault) && (fault.Kind == http1.HeadTooLarge || fault.Kind == http1.ManyFields):
-		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: c.proxy.gate.CountExceeded(limit.HeaderBytes)})
+		a.Err = c.proxy.gate.CountExceeded(limit.HeaderBytes)
 	case fault != nil:
-		text := fault.Error()
+		a.Reason, a.Status, a.Detail = rules.ReasonMalformed, fault.Status, fault.Error()
 		if c.tunnel == nil {
-			text = cmp.Or(foreignText(c.h1.Buffered(), fault.Kind, c.client.Listener), text)
+			a.Detail = cmp.Or(foreignText(c.h1.Buffered(), fault.Kind, c.client.Listener), a.Detail)
 		}
-		c.unread().reject(refusal.Case{Reason: rules.ReasonMalformed, Status: fault.Status, Detail: text})
 	case errors.Is(err, os.ErrDeadlineExceeded) && len(c.h1.Buffered()) > 0:
-		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: c.proxy.gate.CountExceeded(limit.HeaderTime)})
+		a.Err = c.proxy.gate.CountExceeded(limit.HeaderTime)
+	default:
+		return
 	}
+	c.reject(a, rules.Origin{})
 }
 
 // foreignProtocols are what people send to a proxy's port by mistake: how it begins, what it
@@ -89,44 +92,38 @@ const maxHello = 64 << 10
 func (c *clientConn) Hello() {
 	_ = c.SetReadDeadline(time.Now().Add(c.proxy.config.Limits.HeaderTime))
 	hello := &tunnelConn{Conn: c.Conn, head: c.h1.Rest()}
-	x := c.unread()
+	var site rules.Origin
 	if err := c.counted.HoldHead(maxHello); err == nil {
-		if h := readHello(hello); h != nil && h.name() != "" {
-			if o, err := rules.ParseOrigin("https", h.name()); err == nil {
-				x.req.setOrigin(o)
-			}
+		if h := readHello(hello); h != nil {
+			site, _ = rules.ParseOrigin("https", h.name()) // zero without a name
 		}
 	}
-	x.reject(refusal.Case{Reason: rules.ReasonMalformed, Detail: "TLS came in place of HTTP: the client takes heed for an https proxy; " +
-		"write its address with http:// (curl -x http://" + c.client.Listener + ")"})
+	c.reject(refusal.Case{Reason: rules.ReasonMalformed, Detail: "TLS came in place of HTTP: the client takes heed for an https proxy; " +
+		"write its address with http:// (curl -x http://" + c.client.Listener + ")"}, site)
 }
 
-// unread is a request that no handler gets.
-type unread struct {
-	*exchange
-	seen *http.Request // what could be read of it
-}
-
-// unread returns the request on c that no handler gets. Its parts may be anything.
-func (c *clientConn) unread() *unread {
-	h := &c.h1.Head
-	return c.unreadAs(&http.Request{Method: h.Method, RequestURI: h.Target, Proto: h.Proto, ProtoMajor: 1, Host: h.Get("Host"), Header: h.Header()})
-}
-
-// unreadAs returns a request on c that no handler gets, of which seen could be read.
-func (c *clientConn) unreadAs(seen *http.Request) *unread {
+// unread returns a request on c that no handler gets, of which seen could be read, as far as it
+// is known, with its record. site is its origin where seen does not show that; zero: none.
+func (c *clientConn) unread(seen *http.Request, site rules.Origin) *exchange {
 	if c.tunnel != nil {
 		c.tunnel.requests.Add(1)
 	}
-	u := &unread{&exchange{Context: context.Background(), proxy: c.proxy}, seen}
-	u.req = newRequest(c, seen, c.proxy.config.Live())
-	u.req.method = methodOf(seen.Method)
-	u.entry = audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: c.RemoteAddr().String(), Judged: audit.NotJudged}
-	u.req.locateUnread(seen.RequestURI)
-	if r := u.req.settings.Rules; r != nil && r.Users != nil && c.tunnel == nil {
-		u.req.authenticate(seen) // for the record
+	x := &exchange{Context: context.Background(), proxy: c.proxy}
+	q := &x.req
+	*q = newRequest(c, seen, c.proxy.config.Live())
+	q.method = methodOf(seen.Method)
+	x.entry = audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: c.RemoteAddr().String(), Judged: audit.NotJudged}
+	if q.locateUnread(seen.RequestURI); site.Host != "" {
+		q.setOrigin(site)
 	}
-	return u
+	if r := q.settings.Rules; r != nil && r.Users != nil && c.tunnel == nil {
+		q.authenticate(seen) // for the record
+	}
+	if q.host != "" {
+		q.identify(c.proxy)
+	}
+	x.describe()
+	return x
 }
 
 // maxUnreadMethod bounds what is recorded in place of a method, in octets.
@@ -142,36 +139,29 @@ func methodOf(text string) string {
 	return text
 }
 
-// reject records the refusal of u for the reason and the error of a, sends it, and
-// ends the connection. There is no answer without a record.
-func (u *unread) reject(a refusal.Case) {
-	q, p := &u.req, u.proxy
-	u.identify()
+// reject records the refusal of a request on c that no handler gets, for the reason and the error
+// of a, sends it, and ends the connection. There is no answer without a record. site is as for
+// unread. The parts of the request may be anything.
+func (c *clientConn) reject(a refusal.Case, site rules.Origin) {
+	h, p := &c.h1.Head, c.proxy
+	seen := &http.Request{Method: h.Method, RequestURI: h.Target, Proto: h.Proto, ProtoMajor: 1, Host: h.Get("Host"), Header: h.Header()}
+	x := c.unread(seen, site)
 	detail := a.Detail
 	if a.Err != nil {
 		detail = a.Err.Error()
 	}
-	u.entry.Decision, u.entry.Detail = rules.Decision{Reason: a.Reason}, detail
-	a.Entry, a.Host, a.Proxy = &u.entry, q.origin.Host, u.refuser()
-	u.entry.Outcome.Status = refusal.New(a).Status
-	if r := q.conn.redirection(); r != nil {
+	x.entry.Decision, x.entry.Detail = rules.Decision{Reason: a.Reason}, detail
+	a.Entry, a.Host, a.Proxy = &x.entry, x.req.origin.Host, x.refuser()
+	x.entry.Outcome.Status = refusal.New(a).Status
+	if r := c.redirection(); r != nil {
 		detail = r.describe(detail)
 	}
-	if p.note(&u.entry, rules.Refuse, a.Reason, detail) {
-		c := q.conn.Conn
-		if _, err := c.Write(refusal.Raw(a, u.seen)); err == nil {
-			_ = c.SetReadDeadline(time.Now().Add(p.limits().DrainTime))
-			drain(c)
+	if p.note(&x.entry, rules.Refuse, a.Reason, detail) {
+		if _, err := c.Conn.Write(refusal.Raw(a, seen)); err == nil {
+			_ = c.Conn.SetReadDeadline(time.Now().Add(p.limits().DrainTime))
+			drain(c.Conn)
 		}
 	}
-}
-
-// identify completes the facts of u and writes them into its record.
-func (u *unread) identify() {
-	if u.req.host != "" {
-		u.req.identify(u.proxy)
-	}
-	u.describe()
 }
 
 // recordBroken records a request over HTTP/2 that ends its connection without an answer,
@@ -182,11 +172,10 @@ func (c *h2Conn) recordBroken(seen *http.Request, err error) {
 	if over := (*limit.Exceeded)(nil); errors.As(err, &over) {
 		reason = rules.ReasonLimit
 	}
-	u := c.unreadAs(seen)
-	u.identify()
+	x := c.unread(seen, rules.Origin{})
 	c.proxy.running.Add(1)
 	go func() {
 		defer c.proxy.running.Add(-1)
-		c.proxy.note(&u.entry, rules.Refuse, reason, err.Error())
+		c.proxy.note(&x.entry, rules.Refuse, reason, err.Error())
 	}()
 }

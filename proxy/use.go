@@ -135,11 +135,3 @@ func (x *exchange) refuseUse(r *http.Request, resp *http.Response, refused *sign
 	x.reply(refusal.Case{Reason: result.Reason, Use: refused})
 	return x.refusal.Response(r)
 }
-
-// purposeNames returns purposes as the record has them.
-func purposeNames(purposes []signal.Purpose) (names []string) {
-	for _, p := range purposes {
-		names = append(names, string(p))
-	}
-	return names
-}

@@ -173,10 +173,10 @@ func MayAct(ctx context.Context) bool {
 // something (http.CrossOriginProtection), and those that are not a link that the user
 // follows in a tab: a page that is shown inside another one, or that a script leads to,
 // would make heed read its record without the user (Fetch Metadata §2).
-func crossSite(p *http.CrossOriginProtection, r *http.Request) refusal {
+func crossSite(r *http.Request) refusal {
 	h := r.Header
 	site, byUser := h.Get("Sec-Fetch-Site"), h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document" && h.Get("Sec-Fetch-User") == "?1"
-	if p.Check(r) != nil || (site == "cross-site" || site == "same-site") && !byUser {
+	if new(http.CrossOriginProtection).Check(r) != nil || (site == "cross-site" || site == "same-site") && !byUser {
 		return refusal{status: http.StatusForbidden, text: "The request comes from a page of another site."}
 	}
 	return refusal{}

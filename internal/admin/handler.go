@@ -23,15 +23,8 @@ var healthPaths = map[string]func(*Server, http.ResponseWriter, *http.Request, b
 	"/readyz": (*Server).ready, "/-/ready": (*Server).ready,
 }
 
-// handler returns the one handler of all requests: the checks, then the mux.
-func (s *Server) handler() http.Handler {
-	mux, protection := s.routes(), http.NewCrossOriginProtection()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.handle(w, r, mux, protection)
-	})
-}
-
-func (s *Server) handle(w http.ResponseWriter, r *http.Request, mux http.Handler, protection *http.CrossOriginProtection) {
+// handle answers all requests: the checks, then the mux.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	defer s.recovered(w, r)
 	bound(w, r)
 	protect(w.Header())
@@ -46,7 +39,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, mux http.Handler
 		return
 	}
 	if f.status == 0 {
-		f = crossSite(protection, r)
+		f = crossSite(r)
 	}
 	if f.status != 0 {
 		f.answer(w)
@@ -54,7 +47,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, mux http.Handler
 	}
 	ctx := context.WithValue(r.Context(), actKey{}, authenticated && now.Actions)
 	ctx = context.WithValue(ctx, admittedKey{}, s.readmission(r, now))
-	mux.ServeHTTP(w, r.WithContext(ctx))
+	s.mux.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // recovered answers for a panic of a handler, which is a fault of heed, and logs it.

@@ -51,6 +51,7 @@ type Config struct {
 type Server struct {
 	config Config
 	http   http.Server
+	mux    http.Handler // of the paths other than those of health
 	conns  atomic.Int64
 }
 
@@ -60,8 +61,9 @@ func New(c Config) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: c}
+	s.mux = s.routes()
 	s.http = http.Server{
-		Handler:           s.handler(),
+		Handler:           http.HandlerFunc(s.handle),
 		Protocols:         new(http.Protocols),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"heed/internal/acl"
@@ -75,7 +76,9 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 	q.Barred = barred
 	v, err := j.Decide(ctx, a, &q, origin, policy)
 	by := cmp.Or(v.Policy, q.Policy, &rules.Policy{})
-	j.explain(a, by, v.Agent, target)
+	if j.Explain {
+		a.Road = new(by.Explain(v.Agent, rules.NewTarget(target)))
+	}
 	if q.Policy != nil {
 		a.Profile = by.Profile().String()
 		setSource(a, by.Source(), j.Now())
@@ -95,7 +98,7 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Detail = refusalText(*v.Refusal)
 	}
 	if j.uses != nil && a.Signals == nil {
-		a.Purpose, a.Signals = purposeList(j.uses.purposes), &signal.Verdict{Profile: by.Profile().String()}
+		a.Purpose, a.Signals = strings.Join(signal.PurposeNames(j.uses.purposes), ","), &signal.Verdict{Profile: by.Profile().String()}
 	}
 	return a, err
 }
@@ -156,14 +159,6 @@ func (j *Judge) terms(userAgent string, o rules.Origin) acl.Effective {
 		c = j.Rules.ClientOf(acl.ClientInfo{UserAgent: userAgent})
 	}
 	return j.Rules.For(c, o, j.Now())
-}
-
-// explain adds the steps to the verdict to a, if Explain is set.
-func (j *Judge) explain(a *control.Judgement, p *rules.Policy, agent *rules.Agent, target string) {
-	if j.Explain {
-		x := p.Explain(agent, rules.NewTarget(target))
-		a.Road = &x
-	}
 }
 
 // maxSitemaps bounds the sitemaps of a judgement.

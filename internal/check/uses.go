@@ -56,7 +56,7 @@ func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question
 			s.URL = a.Robots // which may be a file
 		}
 	}
-	a.Purpose, a.Signals = purposeList(u.purposes), v
+	a.Purpose, a.Signals = strings.Join(signal.PurposeNames(u.purposes), ","), v
 	q.Statements = v
 	if u.page == "" {
 		return nil
@@ -67,15 +67,6 @@ func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question
 	}
 	q.PageSpeaks, q.Page, a.Signals = true, answer, signal.Combine(v, answer)
 	return nil
-}
-
-// purposeList returns purposes with commas between them.
-func purposeList(purposes []signal.Purpose) string {
-	names := make([]string, len(purposes))
-	for i, p := range purposes {
-		names[i] = string(p)
-	}
-	return strings.Join(names, ",")
 }
 
 // refusalText describes a refusal: for which purpose, and by which statement.

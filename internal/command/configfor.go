@@ -18,6 +18,7 @@ import (
 	"heed/internal/judge"
 	"heed/internal/passport"
 	"heed/internal/route"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -227,19 +228,10 @@ func (s *shownFor) use() {
 	if len(s.Purposes) == 0 {
 		return
 	}
-	s.row("purpose", "%s: what the site does not allow for it is refused", s.purposes(", "))
+	s.row("purpose", "%s: what the site does not allow for it is refused", strings.Join(signal.PurposeNames(s.Purposes), ", "))
 	if reference := s.Licence(s.now); reference != "" {
 		s.row("licence", "%s: what the licences of the site ask for counts as met", console.Quoted(reference))
 	}
-}
-
-// purposes returns the purposes of the client.
-func (s *shownFor) purposes(between string) string {
-	var names []string
-	for _, p := range s.Purposes {
-		names = append(names, string(p))
-	}
-	return strings.Join(names, between)
 }
 
 // upstream returns how the host is reached.
@@ -291,7 +283,7 @@ func (s *shownFor) verdict(a *console.App) error {
 	}
 	s.row("verdict", "%s", verdictText(v, unnamed))
 	if len(s.Purposes) > 0 && v.Verdict == rules.Allow && v.Policy != nil {
-		s.row("", "unless the site states otherwise of its purpose: heed check --purpose %s", s.purposes(","))
+		s.row("", "unless the site states otherwise of its purpose: heed check --purpose %s", strings.Join(signal.PurposeNames(s.Purposes), ","))
 	}
 	return nil
 }

@@ -91,20 +91,10 @@ type turnsFile struct {
 
 // keptTurns is the content of the file.
 type keptTurns struct {
-	Complete bool       `json:"complete"` // no request has started since it was written
-	Turns    []keptTurn `json:"turns"`
+	Complete bool              `json:"complete"` // no request has started since it was written
+	Turns    []pace.Checkpoint `json:"turns"`
 
 	Fleet *fleet.Membership `json:"fleet,omitempty"` // nil: no fleet
-}
-
-// keptTurn is a pace.Checkpoint. Lane may contain any octets; JSON encodes it in base64.
-type keptTurn struct {
-	Scheme    string    `json:"scheme"`
-	Authority string    `json:"authority"`
-	Lane      []byte    `json:"lane,omitempty"`
-	Delay     int64     `json:"delay_ms,omitempty"`
-	Next      time.Time `json:"next"`
-	Hold      bool      `json:"hold,omitempty"`
 }
 
 // openTurnsFile returns a scheduler that continues from the file of an earlier heed, and
@@ -126,7 +116,7 @@ func openTurnsFile(path string, store *fleet.Store, log *slog.Logger) *turnsFile
 	case kept.Complete:
 		since = time.Time{}
 	}
-	f.turns.Restore(kept.checkpoints(), since)
+	f.turns.Restore(kept.Turns, since)
 	if store != nil {
 		f.joinFleet(kept.Fleet)
 	}
@@ -158,20 +148,6 @@ func readTurns(path string) (kept keptTurns, err error) {
 		return keptTurns{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return kept, nil
-}
-
-// checkpoints returns the checkpoints in the file; invalid origins are left out.
-func (k *keptTurns) checkpoints() (all []pace.Checkpoint) {
-	for _, t := range k.Turns {
-		origin, err := pace.ParsePlace(t.Scheme, t.Authority)
-		if err != nil {
-			continue
-		}
-		all = append(all, pace.Checkpoint{
-			Origin: origin, Lane: string(t.Lane), Delay: time.Duration(t.Delay) * time.Millisecond, Next: t.Next, Hold: t.Hold,
-		})
-	}
-	return all
 }
 
 // keep writes the file after changes, until close.
@@ -215,19 +191,13 @@ func (f *turnsFile) save(complete bool) {
 }
 
 func (f *turnsFile) write(complete bool) error {
-	checkpoints := f.turns.Checkpoints()
-	kept := keptTurns{Complete: complete && len(checkpoints) <= maxCheckpoints, Turns: []keptTurn{}}
+	turns := f.turns.Checkpoints()
+	kept := keptTurns{Complete: complete && len(turns) <= maxCheckpoints, Turns: turns[:min(len(turns), maxCheckpoints)]}
 	// A heed that ends leaves its place to others, unless the store is away: then they
 	// cannot take it.
 	if f.fleet != nil && (!complete || f.fleet.Health().Away) {
 		membership := f.fleet.Lanes().Membership()
 		kept.Fleet, f.written = &membership, membership
-	}
-	for _, c := range checkpoints[:min(len(checkpoints), maxCheckpoints)] {
-		kept.Turns = append(kept.Turns, keptTurn{
-			Scheme: c.Origin.Scheme, Authority: c.Origin.Authority(), Lane: []byte(c.Lane),
-			Delay: (c.Delay + time.Millisecond - 1).Milliseconds(), Next: c.Next, Hold: c.Hold,
-		})
 	}
 	return ownfile.Write(f.path, append(console.MustJSON(kept), '\n'), 0o600)
 }

@@ -81,8 +81,8 @@ func (s *SiteStatus) Place() string {
 	return s.Origin
 }
 
-// ParsePlace returns the origin of a Checkpoint, of which scheme and authority were kept.
-func ParsePlace(scheme, authority string) (rules.Origin, error) {
+// parsePlace returns the origin of a Checkpoint.
+func parsePlace(scheme, authority string) (rules.Origin, error) {
 	if scheme != addressScheme {
 		return rules.ParseOrigin(scheme, authority)
 	}

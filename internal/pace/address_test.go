@@ -114,7 +114,7 @@ func TestHeed_ATurnThatIsRefusedAtTheAddressIsGivenBackAtTheSite(t *testing.T) {
 			t.Errorf("after %v: %+v", time.Since(begun), again)
 		}
 		again.Turn.End()
-		if place, err := ParsePlace("address", AddressOrigin(address).Authority()); err != nil || place != AddressOrigin(address) {
+		if place, err := parsePlace("address", AddressOrigin(address).Authority()); err != nil || place != AddressOrigin(address) {
 			t.Errorf("%v, %v of %s", place, err, AddressOrigin(address).Authority())
 		}
 	})

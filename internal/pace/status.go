@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"heed/rules"
 )
 
 // counters count since the process began.
@@ -133,26 +131,30 @@ func (s *site) status(now time.Time) SiteStatus {
 // Checkpoint is kept across a restart, so that it causes no burst: when a lane may be used
 // again, or an origin whose pause ends.
 type Checkpoint struct {
-	Origin rules.Origin
-	Lane   string        // empty with Hold
-	Delay  time.Duration // of the lane; 0 with Hold
-	Next   time.Time     // by the wall clock
-	Hold   bool          // no request may start at the origin before Next
+	Scheme    string    `json:"scheme"` // of the origin, and its authority
+	Authority string    `json:"authority"`
+	Lane      []byte    `json:"lane,omitempty"`     // any octets, which JSON has in base64; empty with Hold
+	Delay     int64     `json:"delay_ms,omitempty"` // of the lane; 0 with Hold
+	Next      time.Time `json:"next"`               // by the wall clock
+	Hold      bool      `json:"hold,omitempty"`     // no request may start at the origin before Next
 }
 
 // Checkpoints returns the checkpoints of now.
 func (t *Scheduler) Checkpoints() []Checkpoint {
 	now := time.Now()
-	wall := func(next time.Time) time.Time { return now.Round(0).Add(next.Sub(now)) }
-	var all []Checkpoint
+	all := []Checkpoint{}
 	for _, s := range t.all() {
+		add := func(c Checkpoint, next time.Time) {
+			c.Scheme, c.Authority, c.Next = s.origin.Scheme, s.origin.Authority(), now.Round(0).Add(next.Sub(now))
+			all = append(all, c)
+		}
 		s.mu.Lock()
 		if s.pause.holds(now) {
-			all = append(all, Checkpoint{Origin: s.origin, Next: wall(s.pause.until), Hold: true})
+			add(Checkpoint{Hold: true}, s.pause.until)
 		}
 		for _, l := range s.lanes {
 			if free := s.free(l); free.After(now) {
-				all = append(all, Checkpoint{Origin: s.origin, Lane: l.name, Delay: l.delay, Next: wall(free)})
+				add(Checkpoint{Lane: []byte(l.name), Delay: (l.delay + time.Millisecond - 1).Milliseconds()}, free)
 			}
 		}
 		s.mu.Unlock()
@@ -164,26 +166,80 @@ func (t *Scheduler) Checkpoints() []Checkpoint {
 // hour, and a next start that is more than a delay away, are shortened to that: the
 // clock was changed. If the earlier process may have started requests after the
 // checkpoints were written, since is the start of this one, and every lane keeps its
-// delay once from there. It is for a Scheduler that is not used yet.
+// delay once from there. Checkpoints without a valid origin are left out. It is for a
+// Scheduler that is not used yet.
 func (t *Scheduler) Restore(checkpoints []Checkpoint, since time.Time) {
 	now := time.Now()
 	t.since = since
 	for _, c := range checkpoints {
-		left := c.Next.Sub(now.Round(0))
-		if left <= 0 {
+		left, delay := c.Next.Sub(now.Round(0)), time.Duration(c.Delay)*time.Millisecond
+		origin, err := parsePlace(c.Scheme, c.Authority)
+		if err != nil || left <= 0 {
 			continue
 		}
-		t.at(c.Origin, func(s *site) {
+		t.at(origin, func(s *site) {
 			if c.Hold {
 				s.pause.extend(min(left, maxPause), true, now)
 				s.advance(now)
 			} else if len(s.lanes) < t.bounds.lanes {
-				l := &lane{name: c.Lane, delay: c.Delay, next: now.Add(min(left, c.Delay))}
+				l := &lane{name: string(c.Lane), delay: delay, next: now.Add(min(left, delay))}
 				if !since.IsZero() { // the last start may have been after the checkpoint
-					l.next = later(l.next, since.Add(c.Delay))
+					l.next = later(l.next, since.Add(delay))
 				}
 				s.addLane(l)
 			}
 		})
 	}
+}
+
+// Limits of the requests that List describes.
+const (
+	maxWaiters = 20  // at one origin
+	maxRequest = 200 // octets of one request
+)
+
+// Who is the client of an Ask, for display.
+type Who struct {
+	Address  string `json:"address"`
+	User     string `json:"user,omitempty"`   // whose credentials it showed; empty: none
+	Name     string `json:"client,omitempty"` // of its [[client]]; empty: none
+	Listener string `json:"listener"`         // that it connected to; each run has its own
+}
+
+// String returns the address, and in parentheses the name and the user.
+func (w Who) String() string {
+	var more []string
+	if w.Name != "" {
+		more = append(more, w.Name)
+	}
+	if w.User != "" && w.User != w.Name {
+		more = append(more, "user "+w.User)
+	}
+	if len(more) == 0 {
+		return w.Address
+	}
+	return w.Address + " (" + strings.Join(more, ", ") + ")"
+}
+
+// Waiter is a request that waits for its turn.
+type Waiter struct {
+	Who
+	Run     bool          `json:"run,omitempty"` // Listener is that of a run
+	Request string        `json:"request"`       // method and path; text of the client
+	Since   time.Time     `json:"since"`
+	Waited  time.Duration `json:"waited_ns"`
+	Next    time.Duration `json:"next_ns"` // until its turn, estimated
+}
+
+// waiters describes the first requests of a site's queue.
+func waiters(queue []*ticket, now time.Time) []Waiter {
+	list := []Waiter{}
+	for _, k := range queue[:min(maxWaiters, len(queue))] {
+		path, _, _ := strings.Cut(k.ask.Target, "?") // a query may contain secrets
+		list = append(list, Waiter{
+			Who: k.ask.Who, Request: strings.Clone(path[:min(maxRequest, len(path))]), Since: k.came.Round(0),
+			Waited: now.Sub(k.came), Next: max(0, k.due.Sub(now)),
+		})
+	}
+	return list
 }

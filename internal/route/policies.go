@@ -280,13 +280,6 @@ type signing struct {
 	site func(rules.Origin) (form passport.Form, signed bool)
 }
 
-// newSigning reads the key of robots.sign.
-func newSigning(cfg *config.Config) (s signing, err error) {
-	s.site = cfg.SiteSigning()
-	s.own, err = cfg.RobotsSigner()
-	return s, err
-}
-
 // Signer returns what signs heed's own requests; nil when they are not signed.
 func (p *Pool) Signer() *passport.Signer { return p.signing.own }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,7 +80,7 @@ type Pool struct {
 	mu   sync.Mutex
 	open []*Route // least recently requested first
 
-	evicted []weak.Pointer[Route] // out of open; each may be in use
+	known map[string]weak.Pointer[Route] // by Key: those of open, and those out of it that are in use
 }
 
 // NewPool returns a pool for the settings without open routes. environ resolves their
@@ -93,14 +94,14 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	signing, err := newSigning(cfg)
-	if err != nil {
+	signing := signing{site: cfg.SiteSigning()}
+	if signing.own, err = cfg.RobotsSigner(); err != nil {
 		return nil, err
 	}
 	if o.Self == nil {
 		o.Self = &acl.Addrs{}
 	}
-	p := &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}
+	p := &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing, known: map[string]weak.Pointer[Route]{}}
 	p.pacing.Store(&cfg.Pacing.Settings)
 	return p, nil
 }
@@ -143,33 +144,21 @@ func (p *Pool) Route(spec control.RouteSpec) (*Route, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := spec.Key()
-	i := slices.IndexFunc(p.open, func(r *Route) bool { return r.Key == key })
-	if i >= 0 {
-		r := p.open[i]
-		p.open = append(slices.Delete(p.open, i, i+1), r)
-		return r, nil
-	}
-	var r *Route
-	p.evicted = slices.DeleteFunc(p.evicted, func(w weak.Pointer[Route]) bool {
-		e := w.Value()
-		if e != nil && e.Key == key {
-			r = e
-		}
-		return e == nil || e == r // nil: it is not in use any more
-	})
+	r := p.known[key].Value()
 	if r == nil {
 		var err error
 		if r, err = p.newRoute(spec); err != nil {
 			return nil, err
 		}
 		r.Key = key
+		maps.DeleteFunc(p.known, func(_ string, w weak.Pointer[Route]) bool { return w.Value() == nil })
+		p.known[key] = weak.Make(r)
 	}
-	if len(p.open) == maxRoutes {
+	p.open = append(slices.DeleteFunc(p.open, func(o *Route) bool { return o == r }), r)
+	if len(p.open) > maxRoutes {
 		p.open[0].Transport.CloseIdleConnections()
-		p.evicted = append(p.evicted, weak.Make(p.open[0]))
 		p.open = slices.Delete(p.open, 0, 1)
 	}
-	p.open = append(p.open, r)
 	return r, nil
 }
 
@@ -184,12 +173,11 @@ func (p *Pool) Refresh() (dropped int) {
 }
 
 // All returns the open routes, and those that are in use.
-func (p *Pool) All() []*Route {
+func (p *Pool) All() (all []*Route) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := slices.Clone(p.open)
-	for _, w := range p.evicted {
-		if r := w.Value(); r != nil {
+	for _, key := range slices.Sorted(maps.Keys(p.known)) {
+		if r := p.known[key].Value(); r != nil {
 			all = append(all, r)
 		}
 	}

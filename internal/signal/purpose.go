@@ -42,6 +42,14 @@ func ParsePurposes(list string) ([]Purpose, error) {
 	return all, nil
 }
 
+// PurposeNames returns the names of purposes; nil for none.
+func PurposeNames(purposes []Purpose) (names []string) {
+	for _, p := range purposes {
+		names = append(names, string(p))
+	}
+	return names
+}
+
 // Category is a kind of use that sites allow or disallow.
 type Category string
 

@@ -134,7 +134,7 @@ const (
 // sourceText describes the source and the age of the rules; empty when no rules
 // were looked up.
 func sourceText(a *control.Judgement) string {
-	age := ageOf(a).String() + " old"
+	age := time.Duration(a.Age*float64(time.Second)).Round(time.Second).String() + " old"
 	switch {
 	case a.Robots == "":
 		return ""
@@ -156,11 +156,6 @@ func sourceText(a *control.Judgement) string {
 		return "by the stored copy, " + age
 	}
 	return "asked just now"
-}
-
-// ageOf returns the age of the rules, rounded to seconds.
-func ageOf(a *control.Judgement) time.Duration {
-	return time.Duration(a.Age * float64(time.Second)).Round(time.Second)
 }
 
 // tooMany reports whether a robots.txt was read and has too many wildcards or words to be used.

@@ -16,6 +16,6 @@
 // cannot be decoded is never passed on. In its place goes a frame that makes net/http end
 // the connection with the error that RFC 9113 requires.
 //
-// reader.go reads frames, block.go header blocks, request.go checks a request, note.go
-// has the Note, and streams.go counts streams.
+// reader.go reads frames, block.go header blocks, request.go checks a request and
+// makes its Note, and streams.go counts streams.
 package h2head

@@ -71,6 +71,9 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Begun reports whether octets of a request have come.
+func (c *Conn) Begun() bool { return c.begun }
+
 // Taken reports whether a handler has taken the connection over.
 func (c *Conn) Taken() bool { return c.taken }
 

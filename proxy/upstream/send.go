@@ -234,15 +234,6 @@ func (d *dialer) dialTLS(ctx context.Context, addr string, config *tls.Config) (
 	return d.handshake(ctx, raw, addr, config)
 }
 
-// dialProxyTLS connects to an https proxy. The settings of sites are not for it.
-func (d *dialer) dialProxyTLS(ctx context.Context, addr string) (*tls.Conn, error) {
-	raw, err := d.dial(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	return d.handshake(ctx, raw, addr, &tls.Config{RootCAs: d.RootCAs, MinVersion: tls.VersionTLS12})
-}
-
 // handshake makes a TLS connection to addr of raw, which it closes when that fails.
 func (d *dialer) handshake(ctx context.Context, raw net.Conn, addr string, config *tls.Config) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)

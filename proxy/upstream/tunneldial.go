@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -54,11 +55,14 @@ func (d *dialer) used(through *url.URL, err error) error {
 	return err
 }
 
+// dialProxy connects to a proxy. The settings of sites are not for an https one.
 func (d *dialer) dialProxy(ctx context.Context, through *url.URL) (net.Conn, error) {
-	if through.Scheme == "https" {
-		return d.dialProxyTLS(ctx, hostPortOf(through))
+	addr := hostPortOf(through)
+	c, err := d.dial(ctx, "tcp", addr)
+	if err != nil || through.Scheme != "https" {
+		return c, err
 	}
-	return d.dial(ctx, "tcp", hostPortOf(through))
+	return d.handshake(ctx, c, addr, &tls.Config{RootCAs: d.RootCAs, MinVersion: tls.VersionTLS12})
 }
 
 func askSOCKS(ctx context.Context, conn net.Conn, through *url.URL, hostPort string) (net.Conn, error) {

@@ -87,7 +87,7 @@ func remarkAccess(c *Config) (all []Finding) {
 			}
 		}
 	}
-	if c.Access.Users != "" || c.CheckExposure() != nil || c.loopbackOnly() {
+	if c.Access.Users != "" || c.CheckExposure() != nil || onlyLoopback(c) {
 		return all
 	}
 	for i, text := range c.Access.Clients {
@@ -96,6 +96,14 @@ func remarkAccess(c *Config) (all []Finding) {
 		}
 	}
 	return all
+}
+
+// onlyLoopback reports whether heed listens on loopback addresses only, but for listeners with
+// clients of their own.
+func onlyLoopback(c *Config) bool {
+	without := *c
+	without.Access = AccessConfig{}
+	return without.CheckExposure() == nil
 }
 
 // remarkClients returns a remark for each [[client]] that never matches.

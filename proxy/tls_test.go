@@ -96,6 +96,38 @@ func TestOtherFailuresAreNotBlamedOnTheCA(t *testing.T) {
 	}
 }
 
+// A client that sends octets through the tunnel, however few, has accepted the certificate: it
+// is not taken for one that does not trust the CA, as one is that says goodbye without any.
+func TestTheBeginningOfARequestIsNotDistrustOfTheCA(t *testing.T) {
+	r := newRig(t, hello)
+	for host, c := range map[string]struct {
+		version  uint16
+		protocol string
+		sends    string
+		want     rules.Reason
+	}{
+		"none12.test": {tls.VersionTLS12, "http/1.1", "", rules.ReasonUntrusted},
+		"none13.test": {tls.VersionTLS13, "http/1.1", "", rules.ReasonUntrusted},
+		"noneh2.test": {tls.VersionTLS13, "h2", "", rules.ReasonUntrusted},
+		"one12.test":  {tls.VersionTLS12, "http/1.1", "G", rules.ReasonMalformed},
+		"one13.test":  {tls.VersionTLS13, "http/1.1", "G", rules.ReasonMalformed},
+		"oneh2.test":  {tls.VersionTLS13, "h2", "P", rules.ReasonHandshake},
+		"line.test":   {tls.VersionTLS13, "http/1.1", "\r\n", rules.ReasonHandshake},
+		"half.test":   {tls.VersionTLS13, "http/1.1", "GET / HTTP/1.1\r\nHost: half.test\r\n", rules.ReasonMalformed},
+	} {
+		config := r.trusting(host, c.protocol)
+		config.MinVersion, config.MaxVersion = c.version, c.version
+		in := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config)
+		if c.sends != "" {
+			in.Send(c.sends)
+		}
+		in.Close()
+		if e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host }); e.Decision.Reason != c.want || e.Decision.Verdict != rules.Refuse {
+			t.Errorf("%s: recorded as %q: %s", host, e.Decision.Reason, e.Detail)
+		}
+	}
+}
+
 // The certificate is for the name the client asks for in TLS, else for the
 // place of the CONNECT. A name that is not the place gets its 421 inside,
 // where the client can read it.

@@ -27,7 +27,8 @@ func (b *builder) finish(rep *Report) error {
 	}
 	b.parts(rep, agents, sites, pairs)
 	rep.Reasons = b.reasons()
-	for _, u := range b.trouble {
+	for k, u := range b.trouble {
+		u.Site, u.State = b.siteName(k.origin), k.state
 		rep.Trouble = append(rep.Trouble, *u)
 	}
 	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods, Seconds(b.line.width).float(), b.back

@@ -55,7 +55,9 @@ func (x *exchange) describe() {
 	if !q.identified {
 		return
 	}
-	e.Purposes = q.effective.PurposeNames()
+	if q.effective.Purposes != nil {
+		e.Purposes = q.effective.PurposeNames()
+	}
 	e.ClientName, e.Mode = q.effective.Name(), q.effective.Mode.String()
 	e.Agent, e.Sent, e.SentFrom = q.names.Judged, "", q.names.From
 	if q.names.Shown != q.userAgent {

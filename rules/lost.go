@@ -3,8 +3,9 @@ package rules
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"heed/internal/memo"
 )
 
 // lostLine is a line without effect, and why.
@@ -73,17 +74,17 @@ func (p *parser) lostNote() string {
 
 // prefix is what people write before a field: bullets, numbers, marks of comments and of
 // quotations, tags.
-var prefix = regexp.MustCompile(`^(?:\s|[-*•·‣▪◦–—>|+=~"'“”` + "`" + `(\[/;:!.,_]|\d{1,4}[.):]|<[^<>]{0,80}>|&[a-z]{2,6};)+`)
+var prefix = memo.Expression(`^(?:\s|[-*•·‣▪◦–—>|+=~"'“”` + "`" + `(\[/;:!.,_]|\d{1,4}[.):]|<[^<>]{0,80}>|&[a-z]{2,6};)+`)
 
 // behind returns the rest of a line behind signs that hide a field from robots, and whether
 // these are only characters that cannot be seen. It is the line itself if there are none.
 func behind(line string) (rest string, invisible bool) {
-	if rest = TrimUnseen(line); rest != line && !prefix.MatchString(rest) {
+	if rest = TrimUnseen(line); rest != line && !prefix().MatchString(rest) {
 		return rest, true
 	}
 	for before := ""; before != rest; {
 		before = rest
-		rest = TrimUnseen(rest[len(prefix.FindString(rest)):])
+		rest = TrimUnseen(rest[len(prefix().FindString(rest)):])
 	}
 	return rest, false
 }

@@ -2,10 +2,10 @@ package accesslog
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
+
+	"heed/internal/memo"
 )
 
 // pattern reads lines of a log_format of nginx or a LogFormat of Apache.
@@ -89,17 +89,12 @@ func (p *pattern) check(tail string) error {
 }
 
 var (
-	nginxVariable   = lazily(`\$(?:(\w+)|\{(\w+)\})`)
-	nginxStatement  = lazily(`(?s)^log_format\s+\S+\s+(?:escape=\w+\s+)?(.*?);?$`)
-	nginxSegment    = lazily(`'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"`)
-	apacheVariable  = lazily(`%([!,\d]*)([<>]?)(?:\{([^}]*)\})?(\^t[io]|[A-Za-z])`)
-	apacheStatement = lazily(`(?s)^(?:LogFormat|CustomLog\s+\S+)\s+"((?:[^"\\]|\\.)*)".*$`)
+	nginxVariable   = memo.Expression(`\$(?:(\w+)|\{(\w+)\})`)
+	nginxStatement  = memo.Expression(`(?s)^log_format\s+\S+\s+(?:escape=\w+\s+)?(.*?);?$`)
+	nginxSegment    = memo.Expression(`'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"`)
+	apacheVariable  = memo.Expression(`%([!,\d]*)([<>]?)(?:\{([^}]*)\})?(\^t[io]|[A-Za-z])`)
+	apacheStatement = memo.Expression(`(?s)^(?:LogFormat|CustomLog\s+\S+)\s+"((?:[^"\\]|\\.)*)".*$`)
 )
-
-// lazily returns a function that returns a regular expression, compiled once.
-func lazily(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
 
 // nginxText returns the pattern of a log_format statement, or what is no statement as it
 // is.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heed/internal/coding"
+	"heed/internal/memo"
 )
 
 // Bounds of what is read of a WARC record.
@@ -132,7 +133,7 @@ func (w *warc) header() (textproto.MIMEHeader, error) {
 	return header, nil
 }
 
-var headerEnd = lazily(`\n\r?\n`)
+var headerEnd = memo.Expression(`\n\r?\n`)
 
 // take keeps what is needed of a record.
 func (w *warc) take(header textproto.MIMEHeader, body *io.LimitedReader) (reason string, err error) {

@@ -1,11 +1,12 @@
 package audit
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"heed/internal/memo"
 )
 
 // Redact returns s, a target, a URL or a text that contains one, with secrets
@@ -41,12 +42,12 @@ func (p *Privacy) Redact(s string) (string, bool) {
 }
 
 // redacted matches what Redact writes in place of a secret.
-var redacted = regexp.MustCompile(`redacted-[0-9a-f]{16}`)
+var redacted = memo.Expression(`redacted-[0-9a-f]{16}`)
 
 // BeforeRedacted returns the beginning of s up to the first value that Redact has
 // replaced; ok is false when there is none.
 func BeforeRedacted(s string) (beginning string, ok bool) {
-	if at := redacted.FindStringIndex(s); at != nil {
+	if at := redacted().FindStringIndex(s); at != nil {
 		return s[:at[0]], true
 	}
 	return s, false
@@ -55,7 +56,7 @@ func BeforeRedacted(s string) (beginning string, ok bool) {
 // MayBeRedacted reports whether Redact may have written recorded for s: the texts before,
 // between and after the values that it replaced are the same.
 func MayBeRedacted(recorded, s string) bool {
-	texts := redacted.Split(recorded, -1)
+	texts := redacted().Split(recorded, -1)
 	first, last := texts[0], texts[len(texts)-1]
 	if len(texts) == 1 || len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
 		return false
@@ -84,7 +85,7 @@ func MaskRedacted(s string) string {
 	if !strings.Contains(s, "redacted-") {
 		return s
 	}
-	return redacted.ReplaceAllString(s, "redacted")
+	return redacted().ReplaceAllString(s, "redacted")
 }
 
 // maxSecrets bounds the hashes of one text: the last one covers the rest of it.

@@ -26,7 +26,7 @@ const (
 
 // reloadRequests is how many requests are sent meanwhile; all of them with
 //
-//	HEED_TEST_FULL=1 go test ./internal/command -run TestReloadUnderLoad -v
+//	HEED_TEST_FULL=1 go test -count=1 ./internal/command -run TestReloadUnderLoad -v
 func reloadRequests() int {
 	if testkit.Full {
 		return 50_000

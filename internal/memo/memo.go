@@ -1,8 +1,9 @@
-// Package memo bounds maps of values that are cheap to compute again, or that may be
-// forgotten.
+// Package memo remembers what was computed: in bounded maps of values that are cheap to
+// compute again, or that may be forgotten, and expressions that few programs use.
 package memo
 
 import (
+	"regexp"
 	"sync"
 	"time"
 )
@@ -166,4 +167,10 @@ func MakeRoom[K comparable, V any](m map[K]V, most int, before func(a, b V) bool
 		}
 		delete(m, first)
 	}
+}
+
+// Expression returns a function that returns the regular expression of a text. It is
+// compiled when it is first asked for; a wrong one panics.
+func Expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

@@ -9,6 +9,7 @@
 package ownfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -50,11 +51,13 @@ func read(path string, limit int64, regular bool) (*File, error) {
 	if regular && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
+	var data bytes.Buffer
+	data.Grow(int(min(info.Size(), limit)) + bytes.MinRead)
+	_, err = data.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && int64(data.Len()) > limit {
 		err = fmt.Errorf("%s has more than %d octets: %w", path, limit, ErrLarge)
 	}
-	return &File{data, info.ModTime(), path, info}, err
+	return &File{data.Bytes(), info.ModTime(), path, info}, err
 }
 
 // Private returns an error when others than the owner and the group of the file may read or

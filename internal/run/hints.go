@@ -7,13 +7,13 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"heed/internal/clientenv"
 	"heed/internal/console"
 	"heed/internal/counts"
+	"heed/internal/memo"
 	"heed/internal/sealed"
 	"heed/rules"
 )
@@ -95,7 +95,7 @@ func printMixedHints(w io.Writer, s *counts.Summary, bypass *bypassReport, comma
 		if known && !p.Wraps {
 			who = console.Printable(filepath.Base(command)) + ", or a program that it started,"
 		}
-		hints[who+" does not trust heed's CA: "] = cmp.Or(setByRun.ReplaceAllString(cmp.Or(p.Trust, clientenv.OtherPrograms.Trust), ""), "`heed ca install`")
+		hints[who+" does not trust heed's CA: "] = cmp.Or(setByRun().ReplaceAllString(cmp.Or(p.Trust, clientenv.OtherPrograms.Trust), ""), "`heed ca install`")
 	}
 	if len(hints) > 0 {
 		printSorted(w, hints)
@@ -104,7 +104,7 @@ func printMixedHints(w io.Writer, s *counts.Summary, bypass *bypassReport, comma
 
 // setByRun matches the variables at the beginning of a hint that the environment of the
 // command has already.
-var setByRun = regexp.MustCompile(`^([A-Z_]+=BUNDLE ?)+(; )?`)
+var setByRun = memo.Expression(`^([A-Z_]+=BUNDLE ?)+(; )?`)
 
 // bypassHints returns the settings of the programs that bypassed heed.
 func bypassHints(bypass *bypassReport) map[string]string {

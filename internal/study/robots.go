@@ -3,6 +3,7 @@ package study
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"heed/rules"
 )
@@ -30,8 +31,9 @@ const (
 )
 
 // known is the built-in list of robots: product tokens in lower case by category.
-var known = knownRobots(map[string]string{
-	catSearch: `googlebot googlebot-image googlebot-video googlebot-news googlebot-mobile storebot-google
+var known = sync.OnceValue(func() map[string]string {
+	return knownRobots(map[string]string{
+		catSearch: `googlebot googlebot-image googlebot-video googlebot-news googlebot-mobile storebot-google
 		google-inspectiontool googleother googleother-image googleother-video
 		adsbot-google adsbot-google-mobile mediapartners-google apis-google
 		feedfetcher-google bingbot msnbot msnbot-media bingpreview adidxbot yandexbot yandeximages
@@ -41,10 +43,10 @@ var known = knownRobots(map[string]string{
 		coccocbot-image petalbot exabot qwantify qwantbot mojeekbot gigabot 360spider
 		haosouspider daum daumoa teoma psbot bravebot wotbox ia_archiver
 		ezooms sistrix gigablast findxbot mail.ru_bot voilabot marginalia kagibot`,
-	catAISearch: `oai-searchbot perplexitybot claude-searchbot duckassistbot youbot
+		catAISearch: `oai-searchbot perplexitybot claude-searchbot duckassistbot youbot
 		amzn-searchbot applebot-search phindbot iaskbot iaskspider andibot linerbot
 		bedrockbot kagi-fetcher`,
-	catTraining: `gptbot claudebot claude-web anthropic-ai ccbot bytespider
+		catTraining: `gptbot claudebot claude-web anthropic-ai ccbot bytespider
 		tiktokspider google-extended google-cloudvertexbot applebot-extended amazonbot
 		meta-externalagent facebookbot cohere-ai cohere-training-data-crawler diffbot
 		ai2bot ai2bot-dolma imagesiftbot omgili omgilibot webzio-extended timpibot
@@ -52,37 +54,38 @@ var known = knownRobots(map[string]string{
 		velenpublicwebcrawler icc-crawler friendlycrawler isscyberriskcrawler
 		deepseekbot chatglm-spider cotoyogi crawlspace panscient semanticscholarbot
 		factset_spyderbot turnitinbot mistralai-training`,
-	catAgent: `chatgpt-user claude-user perplexity-user meta-externalfetcher
+		catAgent: `chatgpt-user claude-user perplexity-user meta-externalfetcher
 		mistralai-user google-agent gemini-deep-research novaact
 		amazonbuyforme manus-user duckassist-user bingbot-copilot amzn-user
 		google-notebooklm cohere-user phind-user`,
-	catSEO: `ahrefsbot ahrefssiteaudit semrushbot semrushbot-ba semrushbot-si
+		catSEO: `ahrefsbot ahrefssiteaudit semrushbot semrushbot-ba semrushbot-si
 		siteauditbot dotbot mj12bot rogerbot blexbot dataforseobot serpstatbot
 		barkrowler seokicks seokicks-robot megaindex linkdexbot
 		spbot netestate seobilitybot serankingbacklinksbot mauibot
 		zoominfobot contentkingbot oncrawl botify deepcrawl lumar sitebulb`,
-	catArchive: `archive.org_bot archive-it heritrix arquivo-web-crawler
+		catArchive: `archive.org_bot archive-it heritrix arquivo-web-crawler
 		special_archiver nicecrawler webrecorder browsertrix brozzler
 		internetarchive ukwa bnf.fr_bot`,
-	catPreview: `facebookexternalhit facebookcatalog twitterbot linkedinbot slackbot
+		catPreview: `facebookexternalhit facebookcatalog twitterbot linkedinbot slackbot
 		slackbot-linkexpanding slack-imgproxy discordbot telegrambot whatsapp
 		pinterestbot pinterest skypeuripreview redditbot embedly tumblr
 		vkshare iframely mastodon bluesky`,
-	catMonitor: `uptimerobot pingdom pingdom.com_bot statuscake site24x7
+		catMonitor: `uptimerobot pingdom pingdom.com_bot statuscake site24x7
 		updownbot betteruptime uptimebot censysinspect internetmeasurement
 		nmap zgrab masscan shodan netcraftsurveyagent chrome-lighthouse
 		gtmetrix datadogsynthetics newrelicpinger w3c_validator`,
-	catFeed: `feedly feedlybot feedbin inoreader newsblur rssbot feedburner
+		catFeed: `feedly feedlybot feedbin inoreader newsblur rssbot feedburner
 		universalfeedparser magpierss netnewswire theoldreader feedspot flipboardproxy
 		liferea livejournal.com
 		universal-feed-parser simplepie freshrss miniflux`,
-	catTool: `curl wget python-requests python-urllib python-httpx aiohttp httpx
+		catTool: `curl wget python-requests python-urllib python-httpx aiohttp httpx
 		scrapy go-http-client java okhttp apache-httpclient libwww-perl lwp-trivial
 		www-mechanize node-fetch axios undici guzzlehttp ruby faraday
 		httpie postmanruntime insomnia reqwest winhttp libcurl aria2 httrack
 		nutch colly jakarta dart powershell typhoeus rest-client`,
-	catHeadless: `headlesschrome phantomjs puppeteer playwright selenium slimerjs
+		catHeadless: `headlesschrome phantomjs puppeteer playwright selenium slimerjs
 		electron`,
+	})
 })
 
 func knownRobots(lists map[string]string) map[string]string {
@@ -131,7 +134,7 @@ func identify(userAgent string) *who {
 		if t.Name == "java" && onPhone(userAgent) {
 			continue // Java ME, a word of phones
 		}
-		if category, ok := known[t.Name]; ok {
+		if category, ok := known()[t.Name]; ok {
 			w.token, w.category, w.known = t.Name, category, true
 			break
 		}
@@ -144,7 +147,7 @@ func identify(userAgent string) *who {
 		}
 	}
 	lower := strings.ToLower(userAgent)
-	for token, category := range known {
+	for token, category := range known() {
 		if ai(category) && strings.Contains(lower, token) {
 			w.parts = append(w.parts, token)
 		}

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 
 	"heed/internal/accesslog"
 	"heed/internal/audit/store"
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -70,7 +70,7 @@ func readRobots(path string) ([]byte, error) {
 
 // dated matches the name of a dated file: a day, maybe a time of day in UTC, and txt or
 // the status of the answer.
-var dated = regexp.MustCompile(`(\d{4})-?(\d\d)-?(\d\d)(?:[T_-]?(\d\d)[:.-]?(\d\d)(?:[:.-]?(\d\d))?Z?)?\.(txt|\d{3})$`)
+var dated = memo.Expression(`(\d{4})-?(\d\d)-?(\d\d)(?:[T_-]?(\d\d)[:.-]?(\d\d)(?:[:.-]?(\d\d))?Z?)?\.(txt|\d{3})$`)
 
 // loadDirectory reads dated files, those of DIR for site, and with hosts those of DIR/HOST for HOST.
 func (p *Policies) loadDirectory(dir, site string, hosts bool) error {
@@ -92,7 +92,7 @@ func (p *Policies) loadDirectory(dir, site string, hosts bool) error {
 // without notice would make every judgement wrong.
 func (p *Policies) loadDated(path, site string) error {
 	name := filepath.Base(path)
-	m := dated.FindStringSubmatch(name)
+	m := dated().FindStringSubmatch(name)
 	if strings.HasPrefix(name, ".") {
 		return nil
 	}

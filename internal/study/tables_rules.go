@@ -3,10 +3,10 @@ package study
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
+	"heed/internal/memo"
 	"heed/internal/table"
 	"heed/rules"
 )
@@ -182,14 +182,14 @@ func levelsTable() *Definition {
 }
 
 // ruleLine matches a line of a rule, as the robots.txt files of sites have them.
-var ruleLine = regexp.MustCompile(`(?i)^\s*(?:dis)?allow\s*:\s*([^\s#]+)`)
+var ruleLine = memo.Expression(`(?i)^\s*(?:dis)?allow\s*:\s*([^\s#]+)`)
 
 // levelPaths returns the paths to test for a file.
 func levelPaths(body []byte) []string {
 	paths := []string{"/"}
 	known := map[string]bool{"/": true}
 	for line := range strings.Lines(strings.ReplaceAll(string(body), "\r", "\n")) {
-		if m := ruleLine.FindStringSubmatch(line); m != nil {
+		if m := ruleLine().FindStringSubmatch(line); m != nil {
 			path := strings.TrimSuffix(m[1], "$")
 			if !strings.HasPrefix(path, "/") {
 				path = "/" + path

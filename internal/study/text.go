@@ -105,7 +105,7 @@ func (t *Table) shown(others int) (rows [][]any, more int) {
 		return t.Rows, 0
 	}
 	for _, row := range t.Rows {
-		_, listed := known[row[token].(string)]
+		_, listed := known()[row[token].(string)]
 		switch {
 		case listed:
 			rows = append(rows, row)

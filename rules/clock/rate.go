@@ -3,10 +3,11 @@ package clock
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"heed/internal/memo"
 )
 
 // Rate is a number of documents that may be fetched in a time (Conner 1996).
@@ -50,7 +51,7 @@ func (w Window) Next(t time.Time) time.Time {
 // as well: "1 / 10 sec", "1 per minute", "60/h", "0.5/1s". Hours that cannot be read count as
 // all day.
 func RateOf(s string) (r Rate, exact, ok bool) {
-	if m := strictRate.FindStringSubmatch(s); m != nil {
+	if m := strictRate().FindStringSubmatch(s); m != nil {
 		n, ok1 := countOf(m[1])
 		t, ok2 := countOf(m[2])
 		unit := cmp.Or(units[strings.ToLower(m[3])], time.Second)
@@ -61,7 +62,7 @@ func RateOf(s string) (r Rate, exact, ok bool) {
 		}
 		return r, exact && ok1 && ok2, ok1 && ok2
 	}
-	m := looseRate.FindStringSubmatch(plain(s))
+	m := looseRate().FindStringSubmatch(plain(s))
 	if m == nil || len(s) > maxText || m[2]+m[3] == "" {
 		return Rate{}, false, false
 	}
@@ -79,8 +80,8 @@ func RateOf(s string) (r Rate, exact, ok bool) {
 }
 
 var (
-	strictRate = regexp.MustCompile(`^\s*(\d+)/(\d+)([smh]?)(\s+\S+)?\s*$`)
-	looseRate  = regexp.MustCompile(`^(\d+(?:[.,]\d+)?)\s*(?:[\p{L} ]*/|[\p{L} ]*\b(?:per|every|each|in|pro|par|por)\b)\s*(\d+(?:[.,]\d+)?)?\s*(\p{L}*)[\s,;(@]*(.*)$`)
+	strictRate = memo.Expression(`^\s*(\d+)/(\d+)([smh]?)(\s+\S+)?\s*$`)
+	looseRate  = memo.Expression(`^(\d+(?:[.,]\d+)?)\s*(?:[\p{L} ]*/|[\p{L} ]*\b(?:per|every|each|in|pro|par|por)\b)\s*(\d+(?:[.,]\d+)?)?\s*(\p{L}*)[\s,;(@]*(.*)$`)
 )
 
 // countOf reads a number from 1 on; one too long to be meant is the largest.
@@ -96,8 +97,8 @@ func countOf(s string) (int, bool) {
 // the minute before another, both counted from midnight. Other forms are read as well:
 // "6:00 - 8:45", "6-8", "8am to 6pm", "0600–0845 UTC".
 func Hours(s string) (w Window, exact, ok bool) {
-	exact = strictHours.MatchString(s)
-	m := looseHours.FindStringSubmatch(plain(s))
+	exact = strictHours().MatchString(s)
+	m := looseHours().FindStringSubmatch(plain(s))
 	if m == nil || len(s) > maxText {
 		return Window{}, false, false
 	}
@@ -110,8 +111,8 @@ func Hours(s string) (w Window, exact, ok bool) {
 }
 
 var (
-	strictHours = regexp.MustCompile(`^\d\d:?\d\d\s*-\s*\d\d:?\d\d$`)
-	looseHours  = regexp.MustCompile(`^(?:from )?(\d{1,2}[:.h]?\d{0,2}h?|\d{1,2}[:.]\d{2}[:.]\d{2}) ?(am|pm)?(?: ?(?:utc|gmt|z))? ?(?:-+|to|until|till|bis|\.\.) ?(\d{1,2}[:.h]?\d{0,2}h?|\d{1,2}[:.]\d{2}[:.]\d{2}) ?(am|pm)?(?: ?(?:utc|gmt|z)| h)?$`)
+	strictHours = memo.Expression(`^\d\d:?\d\d\s*-\s*\d\d:?\d\d$`)
+	looseHours  = memo.Expression(`^(?:from )?(\d{1,2}[:.h]?\d{0,2}h?|\d{1,2}[:.]\d{2}[:.]\d{2}) ?(am|pm)?(?: ?(?:utc|gmt|z))? ?(?:-+|to|until|till|bis|\.\.) ?(\d{1,2}[:.h]?\d{0,2}h?|\d{1,2}[:.]\d{2}[:.]\d{2}) ?(am|pm)?(?: ?(?:utc|gmt|z)| h)?$`)
 )
 
 // minuteOf reads a time on a clock; 24:00 is midnight, too. half is am, pm or empty.

@@ -8,11 +8,12 @@ package clock
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"heed/internal/memo"
 )
 
 // Most is the longest time that is read; a longer one counts as this.
@@ -26,7 +27,7 @@ const maxText = 200
 // Of several times the longest counts.
 func Seconds(s string) (d time.Duration, exact, ok bool) {
 	number := strings.Replace(s, ",", ".", 1)
-	if thousands.MatchString(s) {
+	if thousands().MatchString(s) {
 		number = "" // "1,000" is more likely a thousand, and the longer wait
 	}
 	if number != "" && number[0]|0x20 != 'e' && strings.Trim(number, "0123456789.eE") == "" {
@@ -37,13 +38,13 @@ func Seconds(s string) (d time.Duration, exact, ok bool) {
 	if s = plain(s); s == "" || len(s) > maxText || strings.HasPrefix(s, "-") {
 		return 0, false, false
 	}
-	if m := iso.FindStringSubmatch(s); m != nil && strings.ContainsAny(s, "0123456789") {
+	if m := iso().FindStringSubmatch(s); m != nil && strings.ContainsAny(s, "0123456789") {
 		for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
 			d += duration(numberOf(m[i+1]), unit)
 		}
 		return min(d, Most), false, true
 	}
-	if m := clock.FindStringSubmatch(s); m != nil {
+	if m := clock().FindStringSubmatch(s); m != nil {
 		d = duration(numberOf(m[1]), time.Hour) + duration(numberOf(m[2]), time.Minute) + duration(numberOf(m[3]), time.Second)
 		return min(d, Most), false, true
 	}
@@ -52,14 +53,14 @@ func Seconds(s string) (d time.Duration, exact, ok bool) {
 }
 
 var (
-	thousands = regexp.MustCompile(`^[1-9][0-9]{0,2}(,[0-9]{3})+$`)
-	iso       = regexp.MustCompile(`^p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:[.,]\d+)?)s)?)?$`)
-	clock     = regexp.MustCompile(`^(?:(\d{1,3}):)?(\d{1,3}):(\d{2})$`)
+	thousands = memo.Expression(`^[1-9][0-9]{0,2}(,[0-9]{3})+$`)
+	iso       = memo.Expression(`^p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:[.,]\d+)?)s)?)?$`)
+	clock     = memo.Expression(`^(?:(\d{1,3}):)?(\d{1,3}):(\d{2})$`)
 	// part is a number with the letter before it, if that is of no earlier part, and the word
 	// behind it.
-	part = regexp.MustCompile(`(\p{L}?)(\d{1,3}(?:,\d{3})+|\d+(?:[.,]\d+)?|\.\d+)(\s*)(\p{L}*)`)
+	part = memo.Expression(`(\p{L}?)(\d{1,3}(?:,\d{3})+|\d+(?:[.,]\d+)?|\.\d+)(\s*)(\p{L}*)`)
 	// word is one that may be between a number and its unit, or that means nothing.
-	word = regexp.MustCompile(`\p{L}{2,}`)
+	word = memo.Expression(`\p{L}{2,}`)
 )
 
 // units are the words for units of time.
@@ -86,7 +87,7 @@ func unitsOf(table map[time.Duration]string) map[string]time.Duration {
 func phrase(s string) (longest time.Duration, ok bool) {
 	var sum, last time.Duration
 	bare, count, rest := 0.0, 0, s
-	for _, m := range part.FindAllStringSubmatch(s, -1) {
+	for _, m := range part().FindAllStringSubmatch(s, -1) {
 		rest = strings.Replace(rest, m[2]+m[3]+m[4], " ", 1)
 		unit, known := units[m[4]]
 		switch {
@@ -103,7 +104,7 @@ func phrase(s string) (longest time.Duration, ok bool) {
 			bare = max(bare, numberOf(m[2]))
 		}
 	}
-	words := word.FindAllString(rest, -1)
+	words := word().FindAllString(rest, -1)
 	if !ok && count > 0 && bare > 0 && (count == 1 || len(words) == 0) {
 		return duration(bare, time.Second), true
 	}
@@ -117,7 +118,7 @@ func duration(n float64, unit time.Duration) time.Duration {
 
 // numberOf reads a number with a decimal point or comma, or with commas between thousands.
 func numberOf(s string) float64 {
-	if thousands.MatchString(s) {
+	if thousands().MatchString(s) {
 		s = strings.ReplaceAll(s, ",", "")
 	}
 	n, _ := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64) // an empty one is 0, one that is too long is infinite

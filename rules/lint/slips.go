@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -19,8 +20,8 @@ type slip struct {
 // pattern is how a kind is found: the first match is the place. nil: it is not.
 type pattern struct {
 	kind Kind
-	path *regexp.Regexp // in the value of a rule
-	name *regexp.Regexp // in the value of a user-agent line
+	path func() *regexp.Regexp // in the value of a rule
+	name func() *regexp.Regexp // in the value of a user-agent line
 }
 
 // The kinds that are not found by an expression.
@@ -98,8 +99,8 @@ var slips = []pattern{
 }
 
 // expression returns an expression that matches what any of some expressions matches.
-func expression(alternatives ...string) *regexp.Regexp {
-	return regexp.MustCompile("(?:" + strings.Join(alternatives, ")|(?:") + ")")
+func expression(alternatives ...string) func() *regexp.Regexp {
+	return memo.Expression("(?:" + strings.Join(alternatives, ")|(?:") + ")")
 }
 
 // maxText is the length of the longest text that is looked at, in octets.
@@ -111,19 +112,19 @@ func slipsInPath(path string) []slip {
 	if everything(path) {
 		return []slip{{everywhere, 0, min(len(path), maxText)}}
 	}
-	return find(path, func(p *pattern) *regexp.Regexp { return p.path })
+	return find(path, func(p *pattern) func() *regexp.Regexp { return p.path })
 }
 
 // slipsInName returns the slips in the value of a user-agent line.
 func slipsInName(name string) []slip {
-	return find(name, func(p *pattern) *regexp.Regexp { return p.name })
+	return find(name, func(p *pattern) func() *regexp.Regexp { return p.name })
 }
 
-func find(text string, of func(*pattern) *regexp.Regexp) (found []slip) {
+func find(text string, of func(*pattern) func() *regexp.Regexp) (found []slip) {
 	text = text[:min(len(text), maxText)]
 	for i := range slips {
 		if x := of(&slips[i]); x != nil {
-			if at := x.FindStringIndex(text); at != nil {
+			if at := x().FindStringIndex(text); at != nil {
 				found = append(found, slip{slips[i].kind, at[0], at[1]})
 				break
 			}

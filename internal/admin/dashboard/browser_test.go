@@ -263,10 +263,13 @@ func (b *tab) text(selector string) string {
 	return eval[string](b, b.find(selector)+".innerText")
 }
 
-// click presses the mouse on an element.
+// click presses the mouse on an element of a page that is complete: one that is still being
+// read moves its elements.
 func (b *tab) click(selector string) {
 	b.t.Helper()
-	at := eval[[2]float64](b, "(e => { e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getClientRects()[0]; return [r.x + r.width / 2, r.y + r.height / 2] })("+b.find(selector)+")")
+	element := b.find(selector)
+	b.until("document.readyState == 'complete'")
+	at := eval[[2]float64](b, "(e => { e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getClientRects()[0]; return [r.x + r.width / 2, r.y + r.height / 2] })("+element+")")
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
 		b.call("Input.dispatchMouseEvent", params{"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1}, nil)
 	}

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"html/template"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 
 	"heed/internal/manual"
+	"heed/internal/memo"
 )
 
 // manualSection is the topics that are listed under one heading.
@@ -44,7 +44,7 @@ func (d *Dashboard) manualTopic(r *http.Request) (*view, error) {
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table))
 
 // reference is a topic named in a text of the manual.
-var reference = regexp.MustCompile(`<code>heed help ([a-z]+)</code>`)
+var reference = memo.Expression(`<code>heed help ([a-z]+)</code>`)
 
 // rendered returns a text of the manual as HTML, with links between topics. Blocks that
 // may be wider than the page can be scrolled by keyboard.
@@ -53,8 +53,8 @@ func rendered(text string) (template.HTML, error) {
 	if err := markdown.Convert([]byte(text), &out); err != nil {
 		return "", err
 	}
-	html := reference.ReplaceAllFunc(out.Bytes(), func(found []byte) []byte {
-		topic := reference.FindSubmatch(found)[1]
+	html := reference().ReplaceAllFunc(out.Bytes(), func(found []byte) []byte {
+		topic := reference().FindSubmatch(found)[1]
 		if _, ok := manual.Lookup(string(topic)); !ok {
 			return found
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/figures"
+	"heed/internal/memo"
 	"heed/internal/reason"
 )
 
@@ -173,11 +173,11 @@ func troubles(s *control.Status) (all []trouble) {
 }
 
 // answered finds the status in the text of an error about a robots.txt.
-var answered = regexp.MustCompile(`\banswered(?: with status)? (\d{3})\b`)
+var answered = memo.Expression(`\banswered(?: with status)? (\d{3})\b`)
 
 // failed puts into words how a site failed: it was reached when it answered anything.
 func failed(err string) string {
-	if m := answered.FindStringSubmatch(err); m != nil {
+	if m := answered().FindStringSubmatch(err); m != nil {
 		return "answered " + m[1]
 	}
 	switch lower := strings.ToLower(err); {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"heed/internal/sqlite"
@@ -133,12 +134,15 @@ func (r *Record) Read(ctx context.Context) (*Reader, error) {
 
 // tempViews are the views, for one connection: those in a file may be older or forged.
 // A decision that is read from another file may replace one of this file.
-var tempViews = strings.NewReplacer("CREATE VIEW", "CREATE TEMP VIEW", "SELECT revises FROM entry", "SELECT revises FROM main.entry").Replace(regexp.MustCompile(`DROP VIEW [^;]*;`).ReplaceAllString(views, ""))
+var tempViews = sync.OnceValue(func() string {
+	creates := regexp.MustCompile(`DROP VIEW [^;]*;`).ReplaceAllString(views, "")
+	return strings.NewReplacer("CREATE VIEW", "CREATE TEMP VIEW", "SELECT revises FROM entry", "SELECT revises FROM main.entry").Replace(creates)
+})
 
 // viewRows returns the result of a query that reads views.
 func (r *Reader) viewRows(query string) (rows *Rows, err error) {
 	if !r.hasViews {
-		_, err = r.Exec(tempViews)
+		_, err = r.Exec(tempViews())
 	}
 	if err == nil {
 		r.hasViews = true

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"heed/internal/memo"
 )
 
 // Seal is a head noted earlier, which Verify looks for in the chain. A nil Seal is
@@ -29,9 +30,9 @@ type Sealed struct {
 }
 
 var (
-	hashPattern   = regexp.MustCompile(`(?i)(?:^|[^0-9a-f])([0-9a-f]{64})(?:[^0-9a-f]|$)`)
-	commitPattern = regexp.MustCompile(`(?m)^\s*commit\s+([0-9]+)`)
-	storePattern  = regexp.MustCompile(`(?m)^\s*record\s+(\S+)`)
+	hashPattern   = memo.Expression(`(?i)(?:^|[^0-9a-f])([0-9a-f]{64})(?:[^0-9a-f]|$)`)
+	commitPattern = memo.Expression(`(?m)^\s*commit\s+([0-9]+)`)
+	storePattern  = memo.Expression(`(?m)^\s*record\s+(\S+)`)
 )
 
 // ReadSeal reads a hash in hexadecimal digits, or the output of heed audit seal, as
@@ -40,12 +41,12 @@ func ReadSeal(text []byte) (*Seal, error) {
 	s := new(Seal)
 	if json.Unmarshal(text, s) == nil && s.Hash != "" {
 		s.Hash = strings.ToLower(s.Hash)
-	} else if found := hashPattern.FindSubmatch(text); found != nil {
+	} else if found := hashPattern().FindSubmatch(text); found != nil {
 		s.Hash = strings.ToLower(string(found[1]))
-		if n := commitPattern.FindSubmatch(text); n != nil {
+		if n := commitPattern().FindSubmatch(text); n != nil {
 			s.Commit, _ = strconv.ParseInt(string(n[1]), 10, 64)
 		}
-		if id := storePattern.FindSubmatch(text); id != nil {
+		if id := storePattern().FindSubmatch(text); id != nil {
 			s.Store = string(id[1])
 		}
 	}
@@ -188,14 +189,14 @@ var expectedSchema = sync.OnceValues(func() (*expected, error) {
 })
 
 var (
-	comments = regexp.MustCompile(`--[^\n]*`)
-	spaces   = regexp.MustCompile(`\s+`)
+	comments = memo.Expression(`--[^\n]*`)
+	spaces   = memo.Expression(`\s+`)
 )
 
 // normalizeSQL returns a statement without comments, which may differ between
 // versions, and with single spaces.
 func normalizeSQL(text string) string {
-	return strings.TrimSpace(spaces.ReplaceAllString(comments.ReplaceAllString(text, ""), " "))
+	return strings.TrimSpace(spaces().ReplaceAllString(comments().ReplaceAllString(text, ""), " "))
 }
 
 // pages runs SQLite's check of the pages of the file.

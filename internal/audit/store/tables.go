@@ -26,7 +26,7 @@ func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, q
 		"{{share}}", shareColumns("", "sum(c.requests)", "(SELECT count(*) FROM chosen)")).Replace(reason.InSQL(string(text)))
 	rows, err = r.viewRows(query)
 	if r.begin != "" { // decisions are left out, in the views of the query too
-		query = r.begin + tempViews + query
+		query = r.begin + tempViews() + query
 	}
 	return rows, query, err
 }

@@ -18,11 +18,11 @@ package page
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"heed/internal/coding"
+	"heed/internal/memo"
 	"heed/internal/structured"
 )
 
@@ -137,7 +137,7 @@ func sniffed(h http.Header) bool { return kindOf(h) == Untyped }
 
 // beginnings are those of pages whose media type is missing (WHATWG MIME Sniffing §7.1), in
 // lower case, and of XHTML.
-var beginnings = regexp.MustCompile(`^\x{FEFF}?(?:\s|<!--(?s:.*?)-->|<\?xml[^>]*>)*<(?:!doctype\s+html|html|head|body|script|style|title|meta|link|base|iframe|h1|div|font|table|a|b|br|p)[\s>/]`)
+var beginnings = memo.Expression(`^\x{FEFF}?(?:\s|<!--(?s:.*?)-->|<\?xml[^>]*>)*<(?:!doctype\s+html|html|head|body|script|style|title|meta|link|base|iframe|h1|div|font|table|a|b|br|p)[\s>/]`)
 
 // mediaTypes returns the media types of an answer, in lower case and without parameters.
 // There is one, unless the header is wrong: then clients disagree on which one counts.
@@ -171,8 +171,8 @@ var guessed = []string{"unknown/unknown", "application/unknown", "*/*", "text/xm
 
 // isGuessed reports whether clients guess the meaning of a media type.
 func isGuessed(kind string) bool {
-	return slices.Contains(guessed, kind) || !mediaType.MatchString(kind)
+	return slices.Contains(guessed, kind) || !mediaType().MatchString(kind)
 }
 
 // mediaType is the syntax of media types (RFC 9110 §8.3.1), in lower case.
-var mediaType = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+$")
+var mediaType = memo.Expression("^[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+$")

@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/text/encoding"
 
 	"heed/internal/coding"
+	"heed/internal/memo"
 )
 
 // Scanner reads the head of one page from the octets of its body as they are sent. It is
@@ -173,7 +173,7 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 		return errNoPage
 	}
 	start := peekHead(in)
-	if r.sniff && !beginnings.Match(bytes.ToLower(start)) {
+	if r.sniff && !beginnings().Match(bytes.ToLower(start)) {
 		return errNoPage
 	}
 	if r.xml = isXHTML(contentType) || r.sniff && strings.Contains(strings.ToLower(contentType), "xml"); r.xml {
@@ -206,12 +206,12 @@ func isXHTML(contentType string) bool {
 }
 
 // declaration is an XML declaration with an encoding (XML 1.0 §4.3.3).
-var declaration = regexp.MustCompile(`^<\?xml\s[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+var declaration = memo.Expression(`^<\?xml\s[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
 
 // withEncoding returns a Content-Type with the encoding that XHTML declares, unless it has
 // one itself.
 func withEncoding(contentType string, start []byte) string {
-	declared := declaration.FindSubmatch(start)
+	declared := declaration().FindSubmatch(start)
 	if declared == nil || strings.Contains(strings.ToLower(contentType), "charset") {
 		return contentType
 	}

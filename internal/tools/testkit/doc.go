@@ -66,7 +66,8 @@ func Delay(d time.Duration) { time.Sleep(d) }
 var Update = flag.Bool("update", false, "rewrite the expected outputs of tests that keep them in files")
 
 // Full reports whether long tests run in full: the environment variable
-// HEED_TEST_FULL is set. They run at a tenth of it or less otherwise.
+// HEED_TEST_FULL is set. They run at a tenth of it or less otherwise. go test remembers a
+// result of either form as that of both: -count=1 has it run again.
 var Full = os.Getenv("HEED_TEST_FULL") != ""
 
 // Main runs the tests of a package whose tests wait more than they compute, n of

@@ -18,6 +18,6 @@
 //
 // One tenth of the generated spellings is sent unless HEED_TEST_FULL=1:
 //
-//	HEED_TEST_FULL=1 go test -v -timeout 60m ./internal/tools/testkit/bypass
+//	HEED_TEST_FULL=1 go test -count=1 -v -timeout 60m ./internal/tools/testkit/bypass
 //	go test -fuzz FuzzBypass -fuzztime 10m ./internal/tools/testkit/bypass
 package bypass

@@ -4,7 +4,7 @@
 //
 // A tenth of the requests is sent, all of them with
 //
-//	HEED_TEST_FULL=1 go test ./internal/tools/testkit/pacing -timeout 1h -v
+//	HEED_TEST_FULL=1 go test -count=1 ./internal/tools/testkit/pacing -timeout 1h -v
 //
 // which prints every gap between two starts.
 package pacing

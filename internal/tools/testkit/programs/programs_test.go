@@ -4,7 +4,7 @@
 //
 // Browsers, Emacs, R, Ruby and yt-dlp run with
 //
-//	HEED_TEST_FULL=1 go test ./internal/tools/testkit/programs
+//	HEED_TEST_FULL=1 go test -count=1 ./internal/tools/testkit/programs
 package programs
 
 import (

@@ -5,5 +5,5 @@
 //
 // It is killed ten times, and a hundred times with
 //
-//	HEED_TEST_FULL=1 go test -v -run Kill ./internal/tools/testkit/proof
+//	HEED_TEST_FULL=1 go test -count=1 -v -run Kill ./internal/tools/testkit/proof
 package proof

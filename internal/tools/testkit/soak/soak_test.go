@@ -4,7 +4,7 @@
 //
 // It lasts twenty seconds, and half an hour with
 //
-//	HEED_TEST_FULL=1 go test ./internal/tools/testkit/soak -timeout 1h -v
+//	HEED_TEST_FULL=1 go test -count=1 ./internal/tools/testkit/soak -timeout 1h -v
 package soak
 
 import (

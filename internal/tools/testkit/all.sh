@@ -343,7 +343,7 @@ trap 'kill "$beside" 2>/dev/null || :' EXIT
 # first.
 # shellcheck disable=SC2086 # lists of words
 {
-	step 'go test' go_test -p 3 -skip "$system_calls" -- ./internal/command ./internal/tools/testkit/bypass $others
+	step 'go test' go_test -p 3 -skip "$system_calls" -- ./internal/tools/testkit/soak ./internal/tools/testkit/proof ./internal/command ./internal/tools/testkit/bypass $others
 	step 'go test -race' with_race go_test -p 3 -- $raced
 	if [ -n "${HEED_TEST_FULL:-}" ]; then
 		mkdir -p .build/testkit/race # scripts find heed in the PATH by its name

@@ -12,7 +12,6 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/safetext"
-	"heed/internal/signal"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -56,8 +55,8 @@ func (x *exchange) describe() {
 	if !q.identified {
 		return
 	}
-	if purposes := q.effective.Purposes; purposes != nil {
-		e.Purposes = signal.PurposeNames(purposes)
+	if q.effective.Purposes != nil {
+		e.Purposes = q.effective.PurposeNames()
 	}
 	e.ClientName, e.Mode = q.effective.Name(), q.effective.Mode.String()
 	e.Agent, e.Sent, e.SentFrom = q.names.Judged, "", q.names.From

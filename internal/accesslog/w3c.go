@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -86,11 +87,7 @@ func (p *w3c) time() (time.Time, bool) {
 	if v[fieldTime] != "" {
 		return p.clock.anyTime(v[fieldTime])
 	}
-	day := v[fieldDate]
-	if day == "" {
-		day = p.day
-	}
-	t, err := time.Parse("2006-01-02 15:04:05", day+" "+v[fieldClock])
+	t, err := time.Parse("2006-01-02 15:04:05", cmp.Or(v[fieldDate], p.day)+" "+v[fieldClock])
 	return t, err == nil && plausible(t)
 }
 

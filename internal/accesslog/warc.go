@@ -247,8 +247,8 @@ type Robots struct {
 	Site   string // host, with its port if it is not that of the scheme
 	Time   time.Time
 	Status int
-	Body   []byte // decoded, at most MaxRobots octets; nil: Status is not 2xx, or Err is set
-	Err    error  // the body cannot be decoded; the file counts as unreachable
+	Body   []byte // decoded, at most MaxRobots octets; nil: Status is not 2xx
+	Err    error  // Body cannot be decoded to its end; the file counts as unreachable
 }
 
 // MaxRobots is how many octets of a robots.txt are kept (RFC 9309 §2.5).
@@ -329,9 +329,5 @@ func bodyOf(response *http.Response) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(content, MaxRobots))
-	if err != nil {
-		return nil, err
-	}
-	return body, nil
+	return io.ReadAll(io.LimitReader(content, MaxRobots))
 }

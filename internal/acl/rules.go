@@ -161,6 +161,9 @@ type Effective struct {
 // client can send.
 func (t Effective) MayPassUnseen() bool { return t.Mode == Observe && !t.byOneName }
 
+// PurposeNames returns the names of Purposes; nil for none.
+func (t Effective) PurposeNames() []string { return signal.PurposeNames(t.Purposes) }
+
 // noSite is the Site of an origin without an entry.
 var noSite = &Site{}
 

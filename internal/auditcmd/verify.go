@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"heed/internal/audit/store"
@@ -122,15 +123,8 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 	for _, g := range p.Gaps {
 		lines = append(lines, paint(console.Yellow, "unrecorded")+": "+console.Printable(g.String()))
 	}
-	for i, line := range lines {
-		if i > 0 {
-			line = "         " + line
-		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n         "))
+	return err
 }
 
 // holds returns what was read of a record.

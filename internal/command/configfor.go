@@ -18,7 +18,6 @@ import (
 	"heed/internal/judge"
 	"heed/internal/passport"
 	"heed/internal/route"
-	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -228,7 +227,7 @@ func (s *shownFor) use() {
 	if len(s.Purposes) == 0 {
 		return
 	}
-	s.row("purpose", "%s: what the site does not allow for it is refused", strings.Join(signal.PurposeNames(s.Purposes), ", "))
+	s.row("purpose", "%s: what the site does not allow for it is refused", strings.Join(s.PurposeNames(), ", "))
 	if reference := s.Licence(s.now); reference != "" {
 		s.row("licence", "%s: what the licences of the site ask for counts as met", console.Quoted(reference))
 	}
@@ -283,7 +282,7 @@ func (s *shownFor) verdict(a *console.App) error {
 	}
 	s.row("verdict", "%s", verdictText(v, unnamed))
 	if len(s.Purposes) > 0 && v.Verdict == rules.Allow && v.Policy != nil {
-		s.row("", "unless the site states otherwise of its purpose: heed check --purpose %s", strings.Join(signal.PurposeNames(s.Purposes), ","))
+		s.row("", "unless the site states otherwise of its purpose: heed check --purpose %s", strings.Join(s.PurposeNames(), ","))
 	}
 	return nil
 }

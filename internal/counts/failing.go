@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -155,20 +156,19 @@ func (s site) clone() site { return site{strings.Clone(s.scheme), strings.Clone(
 func (c *Counter) ProxyUsed(proxy string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.reach.proxies[proxy]
-	switch {
-	case err == nil && p != nil:
+	if err == nil {
 		delete(c.reach.proxies, proxy)
-	case err == nil:
-	case p == nil:
-		if c.reach.proxies == nil {
-			c.reach.proxies = map[string]*FailingProxy{}
-		}
-		c.reach.proxies[proxy] = &FailingProxy{Name: proxy, Since: time.Now(), Failed: 1, Err: err.Error()}
-	default:
-		p.Failed++
-		p.Err = err.Error()
+		return
 	}
+	if c.reach.proxies == nil {
+		c.reach.proxies = map[string]*FailingProxy{}
+	}
+	p := memo.At(c.reach.proxies, proxy)
+	if p.Failed == 0 {
+		p.Name, p.Since = proxy, time.Now()
+	}
+	p.Failed++
+	p.Err = err.Error()
 }
 
 // add notes whether the site of q was reached.

@@ -29,10 +29,7 @@ func (t *traffic) add(q *request) {
 	if q.traffic == (Traffic{}) {
 		return
 	}
-	client := namedClient(q.Entry)
-	if client == "" {
-		client = unnamed
-	}
+	client := cmp.Or(namedClient(q.Entry), unnamed)
 	t.clients.At(label(client), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
 	t.sites.At(label(siteOf(q)), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
 	t.all.Add(&q.traffic)

@@ -49,6 +49,10 @@ type Policies struct {
 	store   *Store
 	space   string
 	changed atomic.Pointer[func(tag string)] // nil until Watch
+
+	mu         sync.Mutex
+	pending    map[string]bool // tags of changes that are not reported yet
+	delivering bool            // deliver runs
 }
 
 // Policies returns the policies of the heeds that use the same space, which reach sites over
@@ -62,7 +66,7 @@ func (s *Store) Policies(space string) *Policies {
 		s.spaces = map[string]*Policies{}
 	}
 	if s.spaces[name] == nil {
-		s.spaces[name] = &Policies{store: s, space: name}
+		s.spaces[name] = &Policies{store: s, space: name, pending: map[string]bool{}}
 	}
 	return s.spaces[name]
 }

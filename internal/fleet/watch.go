@@ -11,12 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Watch calls changed, from one goroutine, when another heed has stored or dropped an entry:
-// with its tag, or with "" when any may have changed because messages may have been lost. It
-// also calls changed at the beginning. A later call of Watch replaces changed.
-//
-// Messages wait in the connection while changed runs. The server closes a connection of which
-// too many wait (client-output-buffer-limit), and "" follows.
+// maxPending is the number of changes that may wait for delivery; more count as a change of
+// everything.
+const maxPending = 10_000
+
+// Watch calls changed, from one goroutine at a time, when another heed has stored or dropped
+// an entry: with its tag, or with "" when any may have changed because messages may have been
+// lost. It also calls changed at the beginning. A later call of Watch replaces changed.
 func (p *Policies) Watch(changed func(tag string)) {
 	if p.changed.Swap(&changed) == nil {
 		p.store.spawn(p.listen)
@@ -28,9 +29,43 @@ func (p *Policies) listen() {
 	p.store.listen(p.channel(), func(message string, missed bool) {
 		sender, tag, ok := strings.Cut(message, "\n")
 		if missed || ok && sender != p.store.sender {
-			(*p.changed.Load())(tag)
+			p.hear(tag)
 		}
 	})
+}
+
+// hear has a change delivered. While others are, it waits: the changes of a tag count as one,
+// so that what comes faster than it is handled is not handled ever later.
+func (p *Policies) hear(tag string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if tag == "" || len(p.pending) >= maxPending {
+		p.pending = map[string]bool{"": true}
+	} else if !p.pending[""] {
+		p.pending[tag] = true
+	}
+	if !p.delivering {
+		p.delivering = true
+		p.store.spawn(p.deliver)
+	}
+}
+
+// deliver calls changed for pending changes until there are none, or the store is closed.
+func (p *Policies) deliver() {
+	for {
+		p.mu.Lock()
+		tags := p.pending
+		p.pending, p.delivering = map[string]bool{}, len(tags) > 0
+		p.mu.Unlock()
+		if len(tags) == 0 {
+			return
+		}
+		for tag := range tags {
+			if p.store.ctx.Err() == nil {
+				(*p.changed.Load())(tag)
+			}
+		}
+	}
 }
 
 // channel returns the name of the channel of changes.

@@ -9,7 +9,6 @@ package manual
 import (
 	"cmp"
 	"embed"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -61,10 +60,6 @@ var earlier = map[string]string{
 	"rotation":    "backup",
 	"ruby":        "languages",
 }
-
-// Earlier returns the names that topics had in earlier versions, each with the name of the
-// topic that Lookup returns for it.
-func Earlier() map[string]string { return maps.Clone(earlier) }
 
 // Topics returns all topics in the order of the list that `heed help` prints:
 // those of a section follow one another.

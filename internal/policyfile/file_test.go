@@ -327,7 +327,7 @@ func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := uint64(8)
-	if testkit.Full && !testkit.Race {
+	if testkit.Full {
 		rounds = 80
 	}
 	damages, all := 0, 0

@@ -264,7 +264,7 @@ func TestHeed_ADamagedPageAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages, step := len(good)/os.Getpagesize(), 61
-	if testkit.Full && !testkit.Race {
+	if testkit.Full {
 		step = 1
 	}
 	for _, fill := range []byte{0, 0xff, 0x41} {
@@ -389,7 +389,7 @@ func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
 func TestHeed_ManyNamesTakeBoundedMemory(t *testing.T) {
 	const room = 12 << 20
 	names := 20_000
-	if testkit.Full && !testkit.Race {
+	if testkit.Full {
 		names = 1_000_000
 	}
 	answer := transport(func(r *http.Request) (*http.Response, error) {

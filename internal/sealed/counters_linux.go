@@ -33,25 +33,14 @@ func parseBlocked(b []byte) (all []Blocked) {
 		key := inner(element, unix.NFTA_SET_ELEM_KEY, unix.NFTA_DATA_VALUE)
 		packets := inner(element, unix.NFTA_SET_ELEM_EXPR, unix.NFTA_EXPR_DATA, unix.NFTA_COUNTER_PACKETS)
 		if len(key) >= 6 && len(packets) == 8 {
-			all = append(all, Blocked{fmt.Sprintf("%s/%d", protocolName(key[0]), binary.BigEndian.Uint16(key[4:])), binary.BigEndian.Uint64(packets)})
+			protocol := cmp.Or(protocols[key[0]], fmt.Sprintf("protocol %d", key[0]))
+			all = append(all, Blocked{fmt.Sprintf("%s/%d", protocol, binary.BigEndian.Uint16(key[4:])), binary.BigEndian.Uint64(packets)})
 		}
 	})
 	return all
 }
 
-func protocolName(p byte) string {
-	switch p {
-	case unix.IPPROTO_UDP:
-		return "udp"
-	case unix.IPPROTO_SCTP:
-		return "sctp"
-	case unix.IPPROTO_DCCP:
-		return "dccp"
-	case unix.IPPROTO_UDPLITE:
-		return "udplite"
-	}
-	return fmt.Sprintf("protocol %d", p)
-}
+var protocols = map[byte]string{unix.IPPROTO_UDP: "udp", unix.IPPROTO_SCTP: "sctp", unix.IPPROTO_DCCP: "dccp", unix.IPPROTO_UDPLITE: "udplite"}
 
 // mergeBlocked returns packets and sockets in one list, most first.
 func mergeBlocked(packets []Blocked, sockets map[string]uint64) []Blocked {

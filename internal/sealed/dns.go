@@ -66,15 +66,8 @@ func (n *Names) resolve(q dnsmessage.Question) ([]dnsmessage.ResourceBody, dnsme
 // underscores, which some have.
 func isHostName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
-		if label == "" {
+		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return false
-		}
-		for i := range len(label) {
-			switch c := label[i]; {
-			case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_':
-			default:
-				return false
-			}
 		}
 	}
 	return true

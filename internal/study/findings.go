@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"heed/internal/figures"
@@ -17,20 +18,20 @@ func (r *Result) Findings() (all []string) {
 	if r.Judged > 0 {
 		text := fmt.Sprintf("robots.txt does not allow %s of %s judged (%s%s)",
 			figures.Commas(r.Refused), figures.Number(r.Judged, "request"), figures.Percent(r.Refused, r.Judged), intervalWords(r.Refused, r.Judged))
-		if refused := r.Table("obedience").sums("not_allowed"); refused.most > 0 {
+		if refused := sumsOf(r.Table("obedience"), "not_allowed"); refused.most > 0 {
 			text += fmt.Sprintf("; most of them, %s, are of %s", figures.Commas(refused.most), safetext.Visible(refused.who))
 		}
 		add("%s.", text)
 	}
-	if asked := r.Table("asked").sums("asked"); r.Agents > 0 {
+	if asked := sumsOf(r.Table("asked"), "asked"); r.Agents > 0 {
 		add("%s of %s asked for robots.txt.", figures.Commas(int64(len(asked.tokens))), figures.Number(r.Agents, "program"))
 	}
-	if limited := r.Table("delays").sums("limited").all; limited > 0 {
-		kept := r.Table("delays").sums("kept").all
+	if limited := sumsOf(r.Table("delays"), "limited").all; limited > 0 {
+		kept := sumsOf(r.Table("delays"), "kept").all
 		add("Of %s between requests for which a delay was asked, %s kept it (%s%s).",
 			figures.Number(limited, "gap"), figures.Commas(kept), figures.Percent(kept, limited), intervalWords(kept, limited))
 	}
-	if names := r.Table("impostors").sums("requests").tokens; len(names) > 0 {
+	if names := sumsOf(r.Table("impostors"), "requests").tokens; len(names) > 0 {
 		add("%s may be used by others too: see the possible impostors.", figures.Number(int64(len(names)), "name"))
 	}
 	undeclared(r, add)
@@ -40,6 +41,14 @@ func (r *Result) Findings() (all []string) {
 		}
 	}
 	return all
+}
+
+// Table returns the table with a name; nil when there is none.
+func (r *Result) Table(name string) *Table {
+	if i := slices.IndexFunc(r.Tables, func(t *Table) bool { return t.Name == name }); i >= 0 {
+		return r.Tables[i]
+	}
+	return nil
 }
 
 // undeclared adds how many clients without a robot's name have a sign of programs.
@@ -65,8 +74,8 @@ type sums struct {
 	who       string
 }
 
-// sums returns the sums of a column of counts.
-func (t *Table) sums(column string) sums {
+// sumsOf returns the sums of a column of counts.
+func sumsOf(t *Table, column string) sums {
 	s := sums{tokens: map[string]int64{}}
 	for _, row := range t.Rows {
 		token := row[t.column("token")].(string)

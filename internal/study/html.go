@@ -77,9 +77,8 @@ func (t *Table) most(rows [][]any) (most int64) {
 	}
 	at := t.column(t.Of)
 	for _, row := range rows {
-		if n, ok := row[at].(int64); ok {
-			most = max(most, n)
-		}
+		n, _ := row[at].(int64) // nil: not known
+		most = max(most, n)
 	}
 	return most
 }

@@ -1,7 +1,6 @@
 package study
 
 import (
-	"slices"
 	"time"
 
 	"heed/internal/accesslog"
@@ -121,12 +120,4 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 		r.Chart = s.chart.draw(s.total.first, s.total.last)
 	}
 	return r
-}
-
-// Table returns the table with a name; nil when there is none.
-func (r *Result) Table(name string) *Table {
-	if i := slices.IndexFunc(r.Tables, func(t *Table) bool { return t.Name == name }); i >= 0 {
-		return r.Tables[i]
-	}
-	return nil
 }

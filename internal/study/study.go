@@ -146,18 +146,10 @@ func (s *Study) locate(e *event) (host string) {
 	host, e.target = e.Host, e.Target
 	if !strings.HasPrefix(e.target, "/") {
 		scheme, rest, absolute := strings.Cut(e.target, "://")
-		switch {
-		case absolute && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")):
-			end := strings.IndexAny(rest, "/?#")
-			if end < 0 {
-				end = len(rest)
-			}
-			host, e.target = rest[:end], rest[end:]
-			if !strings.HasPrefix(e.target, "/") {
-				e.target = "/" + e.target
-			}
-		default: // CONNECT, OPTIONS *, and what is no request line
-			e.target = ""
+		e.target = "" // CONNECT, OPTIONS *, and what is no request line
+		if absolute && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
+			end := strings.IndexAny(rest+"/", "/?#")
+			host, e.target = rest[:end], "/"+strings.TrimPrefix(rest[end:], "/")
 		}
 	}
 	if e.Method == "CONNECT" {

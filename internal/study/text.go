@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"heed/internal/figures"
@@ -127,12 +128,9 @@ func (t *Table) blank(i int) bool {
 	if i == 0 || t.Columns[i].Kind == table.Text || t.Columns[i].Kind == table.Digest {
 		return false
 	}
-	for _, row := range t.Rows {
-		if row[i] != nil && (row[i] != int64(0) || !rare[t.Columns[i].Name]) {
-			return false
-		}
-	}
-	return len(t.Rows) > 0
+	return len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []any) bool {
+		return row[i] != nil && (row[i] != int64(0) || !rare[t.Columns[i].Name])
+	})
 }
 
 // seen reports whether people see a column of its own.

@@ -67,6 +67,7 @@ func BenchmarkReader(b *testing.B) {
 			var header [frameHeader]byte
 			for b.Loop() {
 				r.newest = 0 // a request, not trailers
+				r.streams.end(1, serverEnded)
 				if _, err := io.ReadFull(r, header[:]); err != nil {
 					b.Fatal(err)
 				}

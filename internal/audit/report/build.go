@@ -187,19 +187,14 @@ func (b *builder) troubled(q *store.Request, s site, x basis, n *names) {
 	if p.Source.Stale {
 		k.state = "stale"
 	}
-	u := b.trouble[k]
-	if u == nil {
-		u = &Unreachable{Site: b.siteName(s.origin), State: k.state, First: moment(q.Time), Last: moment(q.Time)}
-		b.trouble[k] = u
-	}
-	if at := moment(q.Time); at.Before(u.First) {
-		u.First = at
-	} else if !at.Before(u.Last) {
-		u.Last, u.Error = at, ""
+	u, at := memo.At(b.trouble, k), moment(q.Time)
+	if !at.Before(u.Last) {
+		u.Error = ""
 		if p.Source.Err != nil {
 			u.Error = p.Source.Err.Error()
 		}
 	}
+	extend(&u.First, &u.Last, at)
 	u.Requests++
 	u.Classes[b.kinds[x.way].of(q)]++
 	if b.kinds[x.way].result == 1 {

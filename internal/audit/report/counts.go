@@ -72,16 +72,8 @@ const (
 	wouldRefuse = "would-refuse"
 )
 
-// verdict returns the rules.Verdict with a name.
-func verdict(name string) rules.Verdict {
-	switch name {
-	case allow:
-		return rules.Allow
-	case wouldRefuse:
-		return rules.WouldRefuse
-	}
-	return rules.Refuse
-}
+// verdicts are by their names in a record. One that is not known counts as a refusal.
+var verdicts = map[string]rules.Verdict{allow: rules.Allow, wouldRefuse: rules.WouldRefuse}
 
 // kind is where decisions that came about in one way are counted.
 type kind struct {
@@ -94,7 +86,7 @@ type kind struct {
 }
 
 func (w *Way) kind() kind {
-	v, r := verdict(w.Verdict), rules.Reason(w.Reason)
+	v, r := verdicts[w.Verdict], rules.Reason(w.Reason)
 	k := kind{class: [2]reason.Class{reason.ClassOf(v, r, false), reason.ClassOf(v, r, true)}}
 	k.wouldBe, k.observed = reason.WouldBe(v, r)
 	switch {

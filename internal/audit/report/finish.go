@@ -27,7 +27,8 @@ func (b *builder) finish(rep *Report) error {
 	}
 	b.parts(rep, agents, sites, pairs)
 	rep.Reasons = b.reasons()
-	for _, u := range b.trouble {
+	for k, u := range b.trouble {
+		u.Site, u.State = b.siteName(k.origin), k.state
 		rep.Trouble = append(rep.Trouble, *u)
 	}
 	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods, Seconds(b.line.width).float(), b.back
@@ -171,14 +172,14 @@ func (r *Report) order() {
 func (r *Report) NotAllowed() (list []Listed) {
 	for i := range r.cube {
 		d, c := r.cube[i].deciding, &r.cube[i].counts
-		k, observed := reason.WouldBe(verdict(d.Verdict), rules.Reason(d.Reason))
+		k, observed := reason.WouldBe(verdicts[d.Verdict], rules.Reason(d.Reason))
 		switch {
 		case observed:
 			list = append(list, Listed{d, "would be " + k.String(), false})
 		case d.Verdict != allow && c.Classes[reason.NotJudged] == 0:
-			list = append(list, Listed{d, reason.ClassOf(verdict(d.Verdict), rules.Reason(d.Reason), false).String(), false})
+			list = append(list, Listed{d, reason.ClassOf(verdicts[d.Verdict], rules.Reason(d.Reason), false).String(), false})
 		}
-		if n := c.Classes[reason.Failed]; n > 0 && verdict(d.Verdict) != rules.Refuse {
+		if n := c.Classes[reason.Failed]; n > 0 && verdicts[d.Verdict] != rules.Refuse {
 			d.Count = n
 			list = append(list, Listed{d, reason.Failed.String(), true})
 		}
@@ -200,7 +201,7 @@ func (r *Report) Unjudged() (list []Listed) {
 // ByException returns what exceptions of the operator decided, the most first.
 func (r *Report) ByException() (list []Listed) {
 	for _, d := range r.Exceptions {
-		list = append(list, Listed{d, reason.ClassOf(verdict(d.Verdict), rules.Reason(d.Reason), false).String(), false})
+		list = append(list, Listed{d, reason.ClassOf(verdicts[d.Verdict], rules.Reason(d.Reason), false).String(), false})
 	}
 	return list
 }

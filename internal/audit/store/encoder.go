@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -285,16 +286,13 @@ func (n *names) idBy(key []byte, rows *[]byte, t table, columns func([]byte) []b
 func (s *encoder) basis(rows *[]byte, e *audit.Entry, d *rules.Decision, settled string) int64 {
 	policy, configuration := s.policy(rows, e.Policy), s.configuration(rows, e)
 	detail, _ := s.o.Privacy.Redact(audit.Bounded(e.DetailWith(s.o.Privacy.User)))
-	if detail == "" {
-		detail = audit.Bounded(e.PaceNote)
-	}
 	variant, _ := s.o.Privacy.Redact(d.Variant)
 	b := appendText(s.scratch[:0], e.Judged.String())
 	b = appendText(appendText(b, d.Verdict.String()), string(d.Reason))
 	b = appendSome(appendSome(b, d.Token), d.Group)
 	b = appendPositive(appendSome(b, d.Rule), int64(d.Line))
 	b = appendInteger(appendSome(b, variant), int64(e.Unseen))
-	b = appendSome(appendSome(b, settled), detail)
+	b = appendSome(appendSome(b, settled), cmp.Or(detail, audit.Bounded(e.PaceNote)))
 	b = appendPositive(appendPositive(b, policy), configuration)
 	b = appendSome(appendInteger(b, rules.Engine), e.Signals)
 	s.scratch = b

@@ -259,9 +259,10 @@ install_web_bot_auth
 system_calls='^TestSystemCallsOfARequest$'
 
 # Packages in which goroutines share something run with the race detector. In the long
-# form all others do so as well, and the heed under test (testkit.Binary) has it too. Of
-# the others, audit/store, fleet and counts share something: they need SQLite, go-redis and
-# Prometheus's client, which would be half of what is compiled for the race detector.
+# form all others do so as well, once they have run in full, with the rounds of the short
+# form, and the heed under test (testkit.Binary) has it too. Of the others, audit/store,
+# fleet and counts share something: they need SQLite, go-redis and Prometheus's client,
+# which would be half of what is compiled for the race detector.
 raced='./proxy/... ./cache ./internal/access ./internal/memo ./internal/pace
 	./internal/signal/fetch'
 
@@ -342,13 +343,13 @@ trap 'kill "$beside" 2>/dev/null || :' EXIT
 # first.
 # shellcheck disable=SC2086 # lists of words
 {
-	step 'go test' go_test -p 3 -skip "$system_calls" -- ./internal/command ./internal/tools/testkit/bypass $others
+	step 'go test' go_test -p 3 -skip "$system_calls" -- ./internal/tools/testkit/soak ./internal/tools/testkit/proof ./internal/command ./internal/tools/testkit/bypass $others
 	step 'go test -race' with_race go_test -p 3 -- $raced
 	if [ -n "${HEED_TEST_FULL:-}" ]; then
 		mkdir -p .build/testkit/race # scripts find heed in the PATH by its name
 		step 'compiling heed with the race detector' with_race go_build -o .build/testkit/race/ .
 		HEED_TEST_BINARY=$PWD/.build/testkit/race/heed
-		step 'go test -race, of the others' with_race go_test -p 3 -- $others
+		(unset HEED_TEST_FULL && step 'go test -race, of the others' with_race go_test -p 3 -- $others)
 	fi
 }
 

@@ -179,7 +179,7 @@ func TestMain(m *testing.M) { testkit.Main(m, 4) }
 func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 	t.Parallel()
 	rounds := 6
-	if testkit.Full && !testkit.Race {
+	if testkit.Full {
 		rounds = 100
 	}
 	s, state := newSite(t), testkit.StateDir(t)

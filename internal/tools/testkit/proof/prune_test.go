@@ -31,7 +31,7 @@ func oldRecord(t *testing.T, entries int) (path string) {
 func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 	t.Parallel()
 	rounds, entries := 1, 24_000 // more than one step of pruning
-	if testkit.Full && !testkit.Race {
+	if testkit.Full {
 		rounds, entries = 40, 200_000
 	}
 	s, old := newSite(t), oldRecord(t, entries)

@@ -30,11 +30,12 @@
 //
 // The rest is one subject a file: body.go the bodies on their way, writer.go the
 // answer to the client, unread.go requests that cannot be read, and other protocols,
-// credentials.go users and their passwords, and the tunnels of clients that are not admitted
-// any more, observe.go verdicts that follow their request, h2.go what net/http leaves undone of HTTP/2, subresource.go what a page needs
-// to be shown, ownservice.go local services of the client's own run, page.go what the
-// proxy answers for itself, use.go what a site states about the use of its pages (package
-// usage asks it), shutdown.go its end.
+// credentials.go users and their passwords, and the tunnels of clients that are not
+// admitted any more, observe.go verdicts that follow their request, h2.go what net/http
+// leaves undone of HTTP/2, subresource.go what a page needs to be shown, ownservice.go
+// local services of the client's own run, page.go what the proxy answers for itself, use.go
+// what a site states about the use of its pages (package usage asks it), shutdown.go its
+// end.
 //
 // An exchange holds the facts (request), the record (audit.Entry) and what carries
 // the request; a denial is a refusal without a rule, a verdict what the rules say. An

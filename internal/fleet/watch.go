@@ -34,8 +34,8 @@ func (p *Policies) listen() {
 	})
 }
 
-// hear has a change delivered. While others are, it waits: the changes of a tag count as one,
-// so that what comes faster than it is handled is not handled ever later.
+// hear passes a change on. While others are being handled it is kept, once for each tag, so
+// that changes that come faster than they are handled do not pile up.
 func (p *Policies) hear(tag string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

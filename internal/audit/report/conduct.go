@@ -61,8 +61,8 @@ type Gaps struct {
 // start is when a request began, and the delay that was asked for then.
 type start struct{ at, delay int64 } // microseconds; delay 0: none
 
-// trail is what an agent did at a site: what its Conduct counts, and what the rest of that
-// is made of.
+// trail is what an agent did at a site: its Conduct as far as it is counted, and the starts,
+// times and names from which conclude derives the rest.
 type trail struct {
 	Conduct
 	asked, sent            []start
@@ -128,7 +128,7 @@ func (b *builder) conduct(pairs map[pair]*Counts) (list []Conduct) {
 	return list
 }
 
-// conclude sets the fields of the Conduct that are derived from the rest.
+// conclude sets the fields of the Conduct that are not counted.
 func (t *trail) conclude() {
 	t.Asked, t.Sent, t.Fastest = gaps(t.asked), gaps(t.sent), fastest(t.sent)
 	slices.Sort(t.addresses)

@@ -72,7 +72,8 @@ const (
 	wouldRefuse = "would-refuse"
 )
 
-// verdicts are by their names in a record. One that is not known counts as a refusal.
+// verdicts has the verdicts by their names in a record. A name that it lacks counts as a
+// refusal.
 var verdicts = map[string]rules.Verdict{allow: rules.Allow, wouldRefuse: rules.WouldRefuse}
 
 // kind is where decisions that came about in one way are counted.

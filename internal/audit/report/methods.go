@@ -161,8 +161,7 @@ func comma(window string) string {
 	return " (" + safetext.Visible(window) + ")"
 }
 
-// judged adds how decisions of x would have been others: not under the profile that all of
-// them were made under.
+// judged adds what other profiles would have decided on the requests of x.
 func (m *methods) judged(x *tabled, list []Sensitivity) {
 	for _, s := range list {
 		i := slices.IndexFunc(m.sensitivity, func(o Sensitivity) bool { return o.Profile == s.Profile })

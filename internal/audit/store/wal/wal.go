@@ -171,8 +171,8 @@ func (t *Log) Read(store string) (all []Block, torn int64, err error) {
 }
 
 // readBlocks returns the blocks of a file of the tail, and the octets up to the end
-// of the last; an empty store is that of any record. It returns an error for blocks after a
-// damaged one, which count with damaged.
+// of the last. An empty store stands for any record. Blocks after a damaged one are an error;
+// with damaged set they are returned too.
 func readBlocks(data []byte, store string, damaged bool) (blocks []Block, size int64, err error) {
 	if len(data) < int(Start) {
 		return nil, 0, nil // cut off while the header was written

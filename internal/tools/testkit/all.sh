@@ -348,8 +348,11 @@ trap 'kill "$beside" 2>/dev/null || :' EXIT
 	if [ -n "${HEED_TEST_FULL:-}" ]; then
 		mkdir -p .build/testkit/race # scripts find heed in the PATH by its name
 		step 'compiling heed with the race detector' with_race go_build -o .build/testkit/race/ .
-		HEED_TEST_BINARY=$PWD/.build/testkit/race/heed
-		(unset HEED_TEST_FULL && step 'go test -race, of the others' with_race go_test -p 3 -- $others)
+		(
+			unset HEED_TEST_FULL
+			HEED_TEST_BINARY=$PWD/.build/testkit/race/heed
+			step 'go test -race, of the others' with_race go_test -p 3 -- $others
+		)
 	fi
 }
 

@@ -49,7 +49,7 @@ func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 	testkit.Until(t, "the store is back", func() bool { return !store.Health().Away })
 	lease(t, p, "", 0)([]byte("record"), []byte{}, time.Hour)
 	if tag := <-told; tag != "" {
-		t.Errorf("after the return told of %q, not that anything may have changed", tag)
+		t.Errorf("after the return heard of %q, not that anything may have changed", tag)
 	}
 	if n, m := log.count(away), log.count(back); n != 1 || m != 1 {
 		t.Errorf("the log says %d times that it is away, %d times that it is back", n, m)

@@ -37,7 +37,7 @@ func TestHeed_ACluster(t *testing.T) {
 			t.Errorf("%s: stored as %d, seen as %d with %q", tag, v, w, file)
 		}
 		if got := <-told; got != tag {
-			t.Errorf("told of %s, not of %s", got, tag)
+			t.Errorf("heard of %s, not of %s", got, tag)
 		}
 	}
 	for _, n := range nodes {

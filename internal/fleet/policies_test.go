@@ -250,10 +250,10 @@ func TestHeed_ChangesAreReported(t *testing.T) {
 		select {
 		case got := <-from:
 			if got != want {
-				t.Errorf("told of %q, want %q", got, want)
+				t.Errorf("heard of %q, want %q", got, want)
 			}
 		case <-time.After(testkit.Patience):
-			t.Fatalf("not told of %q", want)
+			t.Fatalf("did not hear of %q", want)
 		}
 	}
 	hears(told, "") // what was before is not known
@@ -265,7 +265,7 @@ func TestHeed_ChangesAreReported(t *testing.T) {
 	}
 	hears(told, "https://other.test")
 	if len(own) > 0 {
-		t.Errorf("told of its own change: %q", <-own)
+		t.Errorf("heard of its own change: %q", <-own)
 	}
 }
 
@@ -282,6 +282,6 @@ func TestHeed_ChangesWaitWhileOneIsHandled(t *testing.T) {
 		}
 	}
 	if got := []string{<-told, <-told, <-told}; !slices.Equal(slices.Sorted(slices.Values(got)), tags) {
-		t.Errorf("told of %q, want %q", got, tags)
+		t.Errorf("heard of %q, want %q", got, tags)
 	}
 }

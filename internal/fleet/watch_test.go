@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What changes while an earlier change is handled is told of once for each tag, or once for all
-// when it is too much: a heed whose store is distant would otherwise be told of each change, ever
-// later.
+// Changes that arrive while an earlier one is handled are reported once for each tag, or once for
+// all when there are too many: a heed whose store is distant would otherwise fall ever further
+// behind.
 func TestPolicies_ChangesThatWaitAreToldOfOnce(t *testing.T) {
 	t.Parallel()
 	many := []string{}
@@ -41,7 +41,7 @@ func TestPolicies_ChangesThatWaitAreToldOfOnce(t *testing.T) {
 			got = append(got, <-told)
 		}
 		if slices.Sort(got); !slices.Equal(got, c.want) {
-			t.Errorf("%s: told of %.100q (%d), want %q", name, got, len(got), c.want)
+			t.Errorf("%s: heard of %.100q (%d), want %q", name, got, len(got), c.want)
 		}
 		store.end()
 	}

@@ -227,15 +227,19 @@ func LossyJSON(text []byte) bool {
 		if !utf16.IsSurrogate(high) {
 			continue
 		}
-		if i++; len(escapes[i-1]) != len("XXXX") || i == len(escapes) || utf16.DecodeRune(high, escaped(escapes[i])) == utf8.RuneError {
+		i++ // to the other half, which follows at once
+		if len(escapes[i-1]) != escapeDigits || i == len(escapes) || utf16.DecodeRune(high, escaped(escapes[i])) == utf8.RuneError {
 			return true
 		}
 	}
 	return false
 }
 
+// escapeDigits is the number of digits of an escape of JSON.
+const escapeDigits = 4
+
 // escaped returns the number in an escape, of which text is what follows \u; 0 for none.
 func escaped(text []byte) rune {
-	n, _ := strconv.ParseUint(string(text[:min(len(text), len("XXXX"))]), 16, 16)
+	n, _ := strconv.ParseUint(string(text[:min(len(text), escapeDigits)]), 16, 16) // 0 for an error
 	return rune(n)
 }

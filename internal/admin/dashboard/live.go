@@ -45,8 +45,8 @@ func (p *livePage) state(ctx, closed context.Context) (text []byte, ok bool) {
 	return p.text, ctx.Err() == nil
 }
 
-// remakeLocked makes a state for all viewers, also when the one that makes it leaves. A fault in that is
-// logged, and ends no stream.
+// remakeLocked makes a state for all viewers, also when the one that makes it leaves. A fault
+// in that is logged, and ends no stream.
 func (p *livePage) remakeLocked(ctx context.Context) {
 	defer func() {
 		if v := recover(); v != nil {

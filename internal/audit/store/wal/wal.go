@@ -171,7 +171,7 @@ func (t *Log) Read(store string) (all []Block, torn int64, err error) {
 }
 
 // readBlocks returns the blocks of a file of the tail, and the octets up to the end
-// of the last. An empty store stands for any record. Blocks after a damaged one are an error;
+// of the last. An empty store matches any record. Blocks after a damaged one are an error;
 // with damaged set they are returned too.
 func readBlocks(data []byte, store string, damaged bool) (blocks []Block, size int64, err error) {
 	if len(data) < int(Start) {

@@ -35,6 +35,7 @@ type tunnel struct {
 	leafErr    error        // why there was none to send
 	spelling   *clientHello // what was rejected of the client; nil: nothing was
 	conn       *tunnelConn
+	inside     *tls.Conn       // of conn, after the handshake
 	redirected *redirectedConn // the redirected connection that is the tunnel; nil: a CONNECT opened it
 	unnamed    bool            // no name is known of the site of redirected: each request has its own
 	requests   atomic.Int64
@@ -107,6 +108,7 @@ func (t *tunnel) handshakeTLS(c *tunnelConn) {
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
+	t.inside = conn
 	state := conn.ConnectionState()
 	t.resumed = state.DidResume
 	if o, err := rules.ParseOrigin("https", state.ServerName); state.ServerName != "" && (err != nil || o.Host != t.origin.Host) {
@@ -229,6 +231,19 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	t.proxy.note(e, rules.Refuse, reason, detail)
 }
 
+// notTLS returns what was wrong with what came after the handshake; nil: nothing, or the
+// tunnel is not of TLS. The connection must be closed: a read returns what ended it.
+func (t *tunnel) notTLS() error {
+	if t.inside == nil {
+		return nil
+	}
+	_, err := t.inside.Read(make([]byte, 1))
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "local error" {
+		return op.Err
+	}
+	return nil
+}
+
 // closed is called when a tunnel's connection has ended. GnuTLS and others
 // finish the handshake before they reject a certificate, so that a tunnel
 // without a request is all there is to see. begun: octets have come from inside.
@@ -237,15 +252,18 @@ func (t *tunnel) closed(begun bool) {
 	if t.requests.Load() > 0 || t.proxy.closing.Load() {
 		return
 	}
-	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
-	if begun {
-		reason, detail = rules.ReasonHandshake, "no request that can be read came through the tunnel"
-	}
-	if time.Since(t.opened) >= t.proxy.limits().HeaderTime {
-		reason, detail = rules.ReasonHandshake, "no request came after the handshake"
-	}
-	if t.origin.Scheme == "http" {
-		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
+	reason, detail := rules.ReasonHandshake, ""
+	switch err := t.notTLS(); {
+	case t.origin.Scheme == "http":
+		detail = "no complete request came through the tunnel"
+	case time.Since(t.opened) >= t.proxy.limits().HeaderTime:
+		detail = "no request came after the handshake"
+	case begun:
+		detail = "no request that can be read came through the tunnel"
+	case err != nil:
+		detail = "what came after the handshake cannot be decrypted: " + safetext.Error(err)
+	default:
+		reason, detail = rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
 	}
 	t.requests.Add(1) // once
 	sameHost, anyHost := t.proxy.caTrust.Recently(&t.trust, time.Now())

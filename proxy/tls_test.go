@@ -98,14 +98,20 @@ func TestOtherFailuresAreNotBlamedOnTheCA(t *testing.T) {
 
 // A client that sends octets through the tunnel, however few, has accepted the certificate: it
 // is not taken for one that does not trust the CA, as one is that says goodbye without any.
+// Nor is one whose octets cannot be decrypted.
 func TestTheBeginningOfARequestIsNotDistrustOfTheCA(t *testing.T) {
 	r := newRig(t, hello)
+	junk := "\x17\x03\x03\x00\x20" + strings.Repeat("junk", 8) // a record with data, encrypted with no key
 	for host, c := range map[string]struct {
 		version  uint16
 		protocol string
 		sends    string
 		want     rules.Reason
 	}{
+		"junk12.test": {tls.VersionTLS12, "http/1.1", junk, rules.ReasonHandshake},
+		"junk13.test": {tls.VersionTLS13, "http/1.1", junk, rules.ReasonHandshake},
+		"junkh2.test": {tls.VersionTLS13, "h2", junk, rules.ReasonHandshake},
+
 		"none12.test": {tls.VersionTLS12, "http/1.1", "", rules.ReasonUntrusted},
 		"none13.test": {tls.VersionTLS13, "http/1.1", "", rules.ReasonUntrusted},
 		"noneh2.test": {tls.VersionTLS13, "h2", "", rules.ReasonUntrusted},
@@ -117,8 +123,13 @@ func TestTheBeginningOfARequestIsNotDistrustOfTheCA(t *testing.T) {
 	} {
 		config := r.trusting(host, c.protocol)
 		config.MinVersion, config.MaxVersion = c.version, c.version
-		in := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config)
-		if c.sends != "" {
+		tunnel := testkit.Dial(t, r.addr).Connect(host + ":443")
+		in := tunnel.TLS(config)
+		switch c.sends {
+		case "":
+		case junk:
+			tunnel.Send(junk)
+		default:
 			in.Send(c.sends)
 		}
 		in.Close()

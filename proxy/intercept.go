@@ -231,8 +231,9 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	t.proxy.note(e, rules.Refuse, reason, detail)
 }
 
-// notTLS returns what was wrong with what came after the handshake; nil: nothing, or the
-// tunnel is not of TLS. The connection must be closed: a read returns what ended it.
+// notTLS returns what was wrong with what came after the handshake, such as octets that
+// cannot be decrypted; nil: nothing is known, or the tunnel is not of TLS. The connection must
+// be closed, so that a read does not wait: it returns again what ended an earlier one.
 func (t *tunnel) notTLS() error {
 	if t.inside == nil {
 		return nil
@@ -261,7 +262,7 @@ func (t *tunnel) closed(begun bool) {
 	case begun:
 		detail = "no request that can be read came through the tunnel"
 	case err != nil:
-		detail = "what came after the handshake cannot be decrypted: " + safetext.Error(err)
+		detail = "what came after the handshake is not valid TLS: " + safetext.Error(err)
 	default:
 		reason, detail = rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
 	}

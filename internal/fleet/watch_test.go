@@ -10,7 +10,7 @@ import (
 // Changes that arrive while an earlier one is handled are reported once for each tag, or once for
 // all when there are too many: a heed whose store is distant would otherwise fall ever further
 // behind.
-func TestPolicies_ChangesThatWaitAreToldOfOnce(t *testing.T) {
+func TestPolicies_ChangesThatWaitAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	many := []string{}
 	for i := range maxPending + 1 {

@@ -58,7 +58,8 @@ func (s *Server) Leave() { s.ending.Store(true) }
 const freshTime = 5 * time.Second
 
 // Stop takes no connection from now on, has each end with its next answer, and closes those
-// between two requests. It reports whether none is left.
+// between two requests. It reports whether none is left; call it again until it does. One
+// whose answer has just been written is not between two requests yet.
 func (s *Server) Stop() bool {
 	s.Leave()
 	s.mu.Lock()

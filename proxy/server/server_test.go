@@ -408,9 +408,14 @@ func TestServer_Stop(t *testing.T) {
 	}
 	slow.Send("GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	<-begun
-	if b.server.Stop() {
-		t.Error("nothing is left, although a request is being served")
-	}
+	testkit.Until(t, "only what is served is left", func() bool {
+		if b.server.Stop() {
+			t.Fatal("nothing is left, although a request is being served")
+		}
+		b.server.mu.Lock()
+		defer b.server.mu.Unlock()
+		return len(b.server.conns) == 1
+	})
 	idle.Closed()
 	goOn <- true
 	if a := slow.Answer("GET"); a.StatusCode != 200 || !a.Close {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) { testkit.Main(m, 6) }
 //	signal NAME              send TERM or INT to that heed
 //	ended STATUS             wait for its end and compare its exit status
 //	log TEXT...              one of its log lines holds every TEXT
+//	until REGEXP PROGRAM ... run PROGRAM until its output matches
 //	direct URL FILE          fetch URL without any proxy into FILE
 //	[!] via URL [COUNT]      the origin saw URL, each time through heed;
 //	                         ! via: it never saw it, in whatever way
@@ -49,7 +51,7 @@ func TestScripts(t *testing.T) {
 		Dir:   "testdata/script",
 		Setup: setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve": serve, "signal": signal, "ended": ended, "log": log,
+			"serve": serve, "signal": signal, "ended": ended, "log": log, "until": until,
 			"direct": direct, "via": via, "asked": asked, "named": named, "background": background,
 		},
 		Condition: func(name string) (bool, error) {
@@ -189,6 +191,15 @@ func log(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 		return true
+	})
+}
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	wanted, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	testkit.Until(tell(ts).t, strings.Join(args[1:], " ")+" writes "+args[0], func() bool {
+		_ = ts.Exec(args[1], args[2:]...) // the exit status says how heed is
+		return wanted.MatchString(ts.ReadFile("stdout"))
 	})
 }
 

@@ -32,6 +32,7 @@ echo 'secret' >www/private
 ip netns exec site /usr/bin/python3 -u -m http.server --bind 203.0.114.2 --directory www 80 >site.log 2>&1 &
 
 HEED_STATE=$PWD/state HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12 "$heed" serve 2>heed.log &
+serving=$!
 
 # await COMMAND...: until it succeeds, for half a minute.
 await() {
@@ -62,4 +63,6 @@ step refused bot curl -sS -o answer -w '%{http_code}' -x $proxy http://203.0.114
 step into-the-own-network bot curl -sS -o answer -w '%{http_code}' -x $proxy http://172.20.0.1:22/
 step another-network site curl -sS -o answer -w '%{http_code}' -x http://203.0.114.1:3128 http://203.0.114.2/page.html
 echo "the site was asked for: $(sed -n 's/^[^ ]* - - .*"\(GET [^ ]*\) .*/\1/p' site.log | sort | uniq -c | tr -s ' \n' ' ')"
+kill "$serving"
+wait "$serving" # the log is complete
 echo "recorded: $(grep -c '"verdict":"allow"' heed.log) allowed, $(grep -c '"verdict":"refuse"' heed.log) refused"

@@ -21,15 +21,19 @@ is() {
 	[ "$got" = "$want" ] || fail "$* printed '$got', not '$want'"
 }
 
-# says PART COMMAND...: what the command prints contains PART.
+# says PART COMMAND...: what the command prints contains PART, within a minute: a decision
+# comes into the record after its answer.
 says() {
 	part=$1
 	shift
-	got=$("$@" 2>&1) || :
-	case $got in
-	*"$part"*) ;;
-	*) fail "$* printed '$got' without '$part'" ;;
-	esac
+	for _ in $(seq 60); do
+		got=$("$@" 2>&1) || :
+		case $got in
+		*"$part"*) return 0 ;;
+		esac
+		sleep 1
+	done
+	fail "$* printed '$got' without '$part'"
 }
 
 ask() { curl -sS -o /dev/null -w '%{http_code}' -x http://127.0.0.1:3128 "http://127.0.0.1:8080$1"; }

@@ -460,11 +460,12 @@ func TestConner_VisitTime(t *testing.T) {
 	night := robots("A/1", "User-agent: *", "Visit-time: 0200-0400")
 	synctest.Test(t, func(t *testing.T) { // begins at midnight UTC
 		turns := New(Config{})
-		ask := Ask{Settings: &defaults, Origin: site1, Hints: night, Client: "a"}
+		own := defaults
+		ask := Ask{Settings: &own, Origin: site1, Hints: night, Client: "a"}
 		if a := turns.Take(t.Context(), &ask); a.Refused || a.Note != `outside of the Visit-time "0200-0400" (robots.txt line 2)` {
 			t.Errorf("%+v", a)
 		}
-		ask.ObeyVisits = true
+		own.ObeyVisits = true
 		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != 2*time.Hour || a.Visit.Line != 2 {
 			t.Errorf("%+v", a)
 		}

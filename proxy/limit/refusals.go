@@ -3,6 +3,7 @@ package limit
 import (
 	"hash/maphash"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +18,8 @@ const (
 	answerEvery = 200 * time.Millisecond // the pause between two answers beyond the allowance,
 	maxPause    = 30 * time.Second       // and the longest one: what comes beyond is not answered
 	maxClients  = 4096                   // clients remembered
-	maxTargets  = 1 << 15                // targets remembered, of all clients
+	maxTargets  = 1 << 15                // targets remembered, of all clients,
+	targetRoom  = 4                      // each in one of so many places
 )
 
 // refusalLimiter counts the refusals of clients, so that one that keeps requesting
@@ -27,7 +29,7 @@ type refusalLimiter struct {
 	mu      sync.Mutex
 	seed    maphash.Seed
 	clients map[netip.Prefix]*refusedClient
-	targets []refusedTarget // by their hash; a later one replaces another
+	targets []refusedTarget // by their hash
 }
 
 // refusedClient is what one client was refused. Its allowance is used up until
@@ -130,7 +132,8 @@ func spend(full time.Time, perMinute int, now time.Time) time.Time {
 }
 
 // targetLocked returns until when the allowance of client's target is used up after
-// one more refusal, and the target that it is stored in.
+// one more refusal, and the target that it is stored in. A target whose places are taken
+// replaces the one with most of its allowance left.
 func (l *refusalLimiter) targetLocked(client netip.Prefix, target string, perMinute int, now time.Time) (time.Time, *refusedTarget) {
 	if l.targets == nil {
 		l.targets, l.seed = make([]refusedTarget, maxTargets), maphash.MakeSeed()
@@ -139,10 +142,19 @@ func (l *refusalLimiter) targetLocked(client netip.Prefix, target string, perMin
 		netip.Prefix
 		string
 	}{client, target})
-	t := &l.targets[hash%maxTargets]
-	if t.hash != hash {
-		*t = refusedTarget{hash: hash}
+	first := int(hash % (maxTargets / targetRoom) * targetRoom)
+	places := l.targets[first : first+targetRoom]
+	at := slices.IndexFunc(places, func(t refusedTarget) bool { return t.hash == hash })
+	if at < 0 {
+		at = 0
+		for i, t := range places {
+			if t.full.Before(places[at].full) {
+				at = i
+			}
+		}
+		places[at] = refusedTarget{hash: hash}
 	}
+	t := &places[at]
 	return spend(t.full, max(leastTarget, perMinute/targetShare), now), t
 }
 

@@ -101,3 +101,26 @@ func TestRefusalLimiter_ItsMemoryIsBounded(t *testing.T) {
 		t.Error("it was forgotten")
 	}
 }
+
+// The addresses that a client loops on are not forgotten for the many that others are
+// refused once.
+func TestRefusalLimiter_OtherTargetsDoNotEndALoop(t *testing.T) {
+	var l refusalLimiter
+	now, looping := time.Now(), prefix("192.0.2.1")
+	loops := []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}
+	for _, target := range loops {
+		for l.take(looping, target, DefaultRefusals, now) == nil {
+		}
+	}
+	for i := range 3 * maxTargets {
+		other := ClientKey(netip.AddrFrom4([4]byte{10, byte(i)}))
+		if late := l.take(other, fmt.Sprint("/", i), DefaultRefusals, now); late != nil {
+			t.Fatalf("%v is slowed: %+v", other, late)
+		}
+	}
+	for _, target := range loops {
+		if l.take(looping, target, DefaultRefusals, now) == nil {
+			t.Errorf("%s was forgotten", target)
+		}
+	}
+}

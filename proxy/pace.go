@@ -36,12 +36,15 @@ type Pacer interface {
 type turn struct {
 	pace.Turn
 	used atomic.Bool // the request has been sent, or is being sent
+	late atomic.Bool // it was too late for that
 }
 
 // Going implements pace.Turn.
-func (t *turn) Going() {
-	t.used.Store(true)
-	t.Turn.Going()
+func (t *turn) Going() bool {
+	going := t.Turn.Going()
+	t.used.Store(going)
+	t.late.Store(!going)
+	return going
 }
 
 // waitTurn waits until x may be sent, where requests to the site are paced.
@@ -94,21 +97,32 @@ func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robots
 	return &a
 }
 
-// errNoTurn is why a request is not sent once more.
-var errNoTurn = errors.New("the site closed the connection, and the next turn is too far off to send the request once more")
+// Why a request is not sent: errNoTurn is for one that was sent before.
+var (
+	errNoTurn = errors.New("the site closed the connection, and the next turn is too far off to send the request once more")
+	errLate   = errors.New("the turn was over before there was a connection, and the next turn is too far off")
+)
 
 // retryTurn waits for another turn if the request has been sent before, as it is again
 // when the site has closed a connection that was kept: for the site that is another
-// request.
+// request. So it does if the turn was over before the request could be sent.
 func (x *exchange) retryTurn() error {
 	current := x.turn.Load()
-	if current == nil || !current.used.Load() {
+	if current == nil || !current.used.Load() && !current.late.Load() {
 		return nil
 	}
 	current.End()
+	if current.late.Load() {
+		x.turn.Store(nil) // a request that is only observed goes without one
+	}
 	a := x.takeTurn(x, x.req.hints(x.entry.Policy), x.entry.Decision.Reason == rules.ReasonRobotsTxt)
-	if a.Refused && x.req.effective.Mode != acl.Observe {
-		x.paced = a
+	switch {
+	case a.Left:
+		return context.Cause(x)
+	case a.Refused && x.req.effective.Mode != acl.Observe:
+		if x.paced = a; current.late.Load() {
+			return errLate
+		}
 		return errNoTurn
 	}
 	return nil

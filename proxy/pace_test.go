@@ -26,6 +26,7 @@ type turnstile struct {
 	mu     sync.Mutex
 	asked  []pace.Ask
 	events []string
+	late   atomic.Bool // the next request that goes is late
 	answer func(ctx context.Context, q *pace.Ask) pace.Answer
 }
 
@@ -84,7 +85,11 @@ func (p *turnstile) ended(t testing.TB) string {
 
 type turnOf struct{ *turnstile }
 
-func (t turnOf) Going()   { t.event("going") }
+func (t turnOf) Going() bool {
+	t.event("going")
+	return !t.late.CompareAndSwap(true, false)
+}
+
 func (t turnOf) Started() { t.event("started") }
 func (t turnOf) End()     { t.event("ended") }
 
@@ -237,6 +242,53 @@ func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 	r.records.target(t, "/dead")
 	if got := p.ended(t); got != "ended" {
 		t.Error(got)
+	}
+}
+
+// A request whose turn is over before it can be written takes another one, and is not sent
+// when that is too far off.
+func TestHeed_ARequestThatIsLateTakesAnotherTurn(t *testing.T) {
+	p := &turnstile{}
+	r := newPaced(t, p)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/" + string(m)
+		p.answer, p.asked = atOnce, nil
+		p.late.Store(true)
+		if a := r.ask(m, question{path: path + "/late", header: slow}); a.StatusCode != 200 {
+			t.Error(a.Status)
+		}
+		if e := r.records.target(t, path+"/late"); e.Outcome.Err != "" || len(p.asked) != 2 {
+			t.Errorf("%d turns, %q", len(p.asked), e.Outcome.Err)
+		}
+		turns := 0
+		p.answer = func(ctx context.Context, q *pace.Ask) pace.Answer {
+			if turns++; turns > 1 {
+				return pace.Answer{Position: pace.Position{Asked: 10 * time.Second, Wait: time.Minute}, Refused: true, RetryAfter: time.Minute}
+			}
+			return atOnce(ctx, q)
+		}
+		p.late.Store(true)
+		if a := r.ask(m, question{path: path + "/never", header: slow}); a.StatusCode != 429 || a.Header.Get("Retry-After") != "60" {
+			t.Errorf("%s, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
+		}
+		if e := r.records.target(t, path+"/never"); e.Outcome.Err != "site: "+errLate.Error() {
+			t.Errorf("%q", e.Outcome.Err)
+		}
+	})
+	for _, q := range r.site.reached() {
+		if strings.Contains(q, "/never") {
+			t.Errorf("%s was sent", q)
+		}
+	}
+	observed := newPaced(t, p, func(c *Config) { c.Rules = &acl.Rules{Mode: acl.Observe} })
+	turns := 0
+	p.answer = func(ctx context.Context, q *pace.Ask) pace.Answer {
+		turns++
+		return pace.Answer{Refused: turns > 1}
+	}
+	p.late.Store(true)
+	if a := observed.ask(plain, question{path: "/observed", header: slow}); a.StatusCode != 200 || turns != 2 {
+		t.Errorf("only observed: %s after %d turns", a.Status, turns)
 	}
 }
 

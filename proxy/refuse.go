@@ -75,7 +75,11 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 		return x.refusal.Response(r)
 	case x.paced != nil && x.req.effective.Mode != acl.Observe:
 		x.reply(refusal.Case{Reason: rules.ReasonPaced, Paced: x.paced})
-		o.Err = "site: " + safetext.Error(errNoTurn)
+		why := errNoTurn
+		if errors.Is(err, errLate) {
+			why = errLate
+		}
+		o.Err = "site: " + why.Error()
 		return x.refusal.Response(r)
 	case bad != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})

@@ -200,11 +200,10 @@ func (w *responseWriter) isAnswered() bool {
 func (w *responseWriter) Attempt() error { return w.exchange.retryTurn() }
 
 // Connected implements upstream.Hooks.
-func (w *responseWriter) Connected(http2 bool) {
+func (w *responseWriter) Connected(http2 bool) bool {
 	w.http2 = http2
-	if t := w.exchange.turn.Load(); t != nil {
-		t.Going()
-	}
+	t := w.exchange.turn.Load()
+	return t == nil || t.Going()
 }
 
 // Written implements upstream.Hooks.

@@ -20,13 +20,19 @@ import (
 // siteDelay is what the site of these tests asks for between requests.
 const siteDelay = 500 * time.Millisecond
 
-// pacedSite is a site that asks for siteDelay and measures starts by its own
-// clock. A first request pays for a handshake, the next for none. Over HTTP/1
-// nothing can be read behind a request before it is in the book.
+// pacedSite is a site that asks for siteDelay and measures starts by its own clock. Every
+// other connection serves one request; a new one takes longer to open than a turn without
+// the store lasts. Over HTTP/1 nothing can be read behind a request before it is in the book.
 func pacedSite(t *testing.T) *testkit.Gauge {
 	t.Helper()
+	var answers atomic.Int32
 	return testkit.NewGauge(t, testkit.GaugeOptions{
-		Robots: "User-agent: *\nCrawl-delay: 0.5\n", HTTP1: true, Handshake: 50 * time.Millisecond,
+		Robots: "User-agent: *\nCrawl-delay: 0.5\n", HTTP1: true, Handshake: 150 * time.Millisecond,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if answers.Add(1)%2 == 0 {
+				w.Header().Set("Connection", "close")
+			}
+		}),
 	})
 }
 

@@ -159,7 +159,7 @@ func (t *Lanes) askAlone(key string, lanes []pace.Lane) pace.SharedAnswer {
 		return pace.SharedAnswer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
 	}
 	t.history.started(key, lanes, now) // until Started
-	return pace.SharedAnswer{Now: true, Others: p.others(), Away: true}
+	return pace.SharedAnswer{Now: true, Until: p.lastStart(lanes, now), Others: p.others(), Away: true}
 }
 
 // others returns how many delays an isolated heed waits between two starts, in addition to its
@@ -187,17 +187,15 @@ type localState struct {
 // apart, and each heed uses the delay multiplied by the number of heeds. When the delays of a
 // request differ, the longest counts.
 func (p *member) waitAlone(a *localState, now time.Time) (wait time.Duration) {
-	longest := time.Duration(0)
 	from := a.hold
 	for i, lane := range a.lanes {
-		longest = max(longest, lane.Delay)
 		if next := a.starts[i].Add(time.Duration(p.Size) * lane.Delay); !a.starts[i].IsZero() && next.After(from) {
 			from = next
 		}
 	}
 	// By then the starts that the store has granted are a delay ago, and all heeds have noticed
 	// that it grants none.
-	spare := min(max(longest/spareShare, 100*time.Millisecond), 2*time.Second)
+	longest, spare := slotTimes(a.lanes)
 	if quiet := a.since.Add(max(longest+spare, noticeTime)); quiet.After(from) {
 		from = quiet
 	}
@@ -215,16 +213,41 @@ func (p *member) waitAlone(a *localState, now time.Time) (wait time.Duration) {
 	return max(0, from.Sub(now))
 }
 
-// slot returns the first time from a given one on that is in a slot of this heed, at most open
-// after its beginning.
-func (p *member) slot(from time.Time, length, open time.Duration) time.Time {
+// slotTimes returns the parts of a slot for requests in lanes: the longest delay, and the time
+// that is left free.
+func slotTimes(lanes []pace.Lane) (longest, spare time.Duration) {
+	for _, lane := range lanes {
+		longest = max(longest, lane.Delay)
+	}
+	return longest, min(max(longest/spareShare, 100*time.Millisecond), 2*time.Second)
+}
+
+// into returns how long before a time the last slot of this heed began.
+func (p *member) into(at time.Time, length time.Duration) time.Duration {
 	round := length * time.Duration(p.Size)
-	into := time.Duration(p.now(from).UnixNano()%int64(round)) - length*time.Duration(p.Place)
+	into := time.Duration(p.now(at).UnixNano()%int64(round)) - length*time.Duration(p.Place)
 	if into < 0 {
 		into += round
 	}
+	return into
+}
+
+// lastStart returns until when a request may start that waitAlone lets go now; zero: as late
+// as it likes. A quarter of the free time is left for the differences of clocks.
+func (p *member) lastStart(lanes []pace.Lane, now time.Time) time.Time {
+	if p.Size <= 1 || p.clock.IsZero() {
+		return time.Time{}
+	}
+	longest, spare := slotTimes(lanes)
+	return now.Add(spare - spare/4 - p.into(now, longest+spare))
+}
+
+// slot returns the first time from a given one on that is in a slot of this heed, at most open
+// after its beginning.
+func (p *member) slot(from time.Time, length, open time.Duration) time.Time {
+	into := p.into(from, length)
 	if into <= open {
 		return from
 	}
-	return from.Add(round - into)
+	return from.Add(length*time.Duration(p.Size) - into)
 }

@@ -117,27 +117,38 @@ func TestHeed_TheBestReadingOfTheStoresClockCounts(t *testing.T) {
 	}
 }
 
-// A request that starts late in its slot keeps its distance from the next heed's, up to
-// what the package comment names.
-func TestHeed_AStartWithoutTheStoreMayBeLateByTheSpareTime(t *testing.T) {
+// A request that starts as late in its slot as it may keeps its distance from the next
+// heed's, and more by what the clocks may differ.
+func TestHeed_AStartWithoutTheStoreIsNotTooLate(t *testing.T) {
 	t.Parallel()
-	for delay, late := range map[time.Duration]time.Duration{
-		100 * time.Millisecond: 75 * time.Millisecond, 400 * time.Millisecond: 75 * time.Millisecond,
-		4 * time.Second: 750 * time.Millisecond, time.Minute: 1500 * time.Millisecond,
+	for delay, clocks := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 25 * time.Millisecond, 400 * time.Millisecond: 25 * time.Millisecond,
+		4 * time.Second: 250 * time.Millisecond, time.Minute: 500 * time.Millisecond,
 	} {
-		begun := time.Now()
+		begun, lanes := time.Now(), []pace.Lane{{Delay: delay}}
 		places := placesOf(2, begun)
 		start := func(p *member, now time.Time) time.Time {
-			a := localState{lanes: []pace.Lane{{Delay: delay}}, starts: []time.Time{{}}, since: begun}
+			a := localState{lanes: lanes, starts: []time.Time{{}}, since: begun}
 			return now.Add(p.waitAlone(&a, now))
 		}
-		first := start(&places[0], begun.Add(10*time.Minute)) // into its slot, or at its beginning
-		last := first
-		for start(&places[0], last.Add(time.Millisecond)).Equal(last.Add(time.Millisecond)) {
-			last = last.Add(time.Millisecond)
+		given := start(&places[0], begun.Add(10*time.Minute)) // into its slot, or at its beginning
+		for {
+			until := places[0].lastStart(lanes, given)
+			if until.Before(given) {
+				t.Errorf("delay %v: the turn is over %v before it is given", delay, given.Sub(until))
+			}
+			if gap := start(&places[1], until).Sub(until) - delay; gap < clocks || gap > clocks+2*time.Millisecond {
+				t.Errorf("delay %v: the last start in a slot leaves %v, want %v", delay, gap, clocks)
+			}
+			next := given.Add(time.Millisecond)
+			if !start(&places[0], next).Equal(next) {
+				break
+			}
+			given = next
 		}
-		if gap := start(&places[1], last).Sub(last) - delay; gap < late || gap > late+2*time.Millisecond {
-			t.Errorf("delay %v: the last start in a slot may be %v late, want %v", delay, gap, late)
-		}
+	}
+	alone := placesOf(1, time.Now())[0]
+	if until := alone.lastStart([]pace.Lane{{Delay: time.Second}}, time.Now()); !until.IsZero() {
+		t.Errorf("the only heed may start until %v", until)
 	}
 }

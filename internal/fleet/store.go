@@ -18,12 +18,9 @@
 //
 //   - with the store, when its process is stopped for longer than grantTime after it was
 //     given the turn, so that the turn is given to another heed;
-//   - without the store, when it starts later in its slot than the spare time between slots
-//     allows: three quarters of a fourth of the delay, of at least 100 ms and at most 2 s.
-//     A connection that takes longer to open is enough.
-//
-// A check before the start would make this rarer and not impossible: the process may be
-// stopped after it, and a site knows nothing of turns.
+//   - without the store, when it is stopped while it writes the request, after it has
+//     seen that its slot is not over (pace.SharedAnswer.Until). A connection that takes
+//     long to open is kept until the next slot.
 //
 // The store contains, all of it with a time to live:
 //

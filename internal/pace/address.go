@@ -57,7 +57,11 @@ func joined(site, address Answer, at netip.Addr) Answer {
 type both [2]Turn
 
 // Going implements Turn.
-func (b both) Going() { b.each(Turn.Going) }
+func (b both) Going() bool {
+	going := true
+	b.each(func(t Turn) { going = t.Going() && going })
+	return going
+}
 
 // Started implements Turn.
 func (b both) Started() { b.each(Turn.Started) }

@@ -24,9 +24,9 @@ func turnOf(a Answer) Turn {
 
 type noTurn struct{}
 
-func (noTurn) Going()   {}
-func (noTurn) Started() {}
-func (noTurn) End()     {}
+func (noTurn) Going() bool { return true }
+func (noTurn) Started()    {}
+func (noTurn) End()        {}
 
 // defaults are the settings of proxy.toml.
 var defaults = Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second}

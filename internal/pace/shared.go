@@ -44,6 +44,7 @@ type Lane struct {
 // SharedAnswer is what Shared answers to a request for a turn.
 type SharedAnswer struct {
 	Now    bool          // it is given: the request may start
+	Until  time.Time     // it must have started by then; zero: it may start whenever it can
 	Again  time.Duration // otherwise when to ask again
 	Wait   time.Duration // until the turn comes, if all before it are taken
 	Pause  time.Duration // the rest of the pause of the site
@@ -69,6 +70,7 @@ type fleetTicket struct {
 	lanes    []Lane
 	asking   bool          // the fleet has not answered yet
 	given    bool          // the turn
+	until    time.Time     // see SharedAnswer.Until
 	again    time.Time     // not to be asked before
 	due      time.Time     // estimated time of the turn
 	pauseEnd time.Time     // end of the site's pause; zero: none
@@ -131,7 +133,7 @@ func (s *site) ask(ft *fleetTicket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	ft.asking, ft.given, ft.pauseEnd = false, answer.Now, time.Time{}
+	ft.asking, ft.given, ft.until, ft.pauseEnd = false, answer.Now, answer.Until, time.Time{}
 	ft.store = answer.Unreached
 	ft.again, ft.due = now.Add(min(answer.Again, maxAskInterval)), now.Add(answer.Wait)
 	if answer.Pause > 0 {
@@ -220,6 +222,11 @@ func (s *site) awaitPosition(ctx context.Context, k *ticket, heard <-chan struct
 	}
 	p.place(&k.position)
 	return k.refused
+}
+
+// over reports whether it is too late to start with the turn.
+func (ft *fleetTicket) over(now time.Time) bool {
+	return ft != nil && !ft.until.IsZero() && now.After(ft.until)
 }
 
 // started reports to the fleet that the turn has started.

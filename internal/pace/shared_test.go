@@ -320,3 +320,37 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 		other.wg.Wait()
 	})
 }
+
+// alone is a fleet whose store is away: a turn is over after a tenth of a second.
+type alone struct {
+	*fakeFleet
+	given int
+}
+
+func (f *alone) Ask(context.Context, string, string, []Lane) SharedAnswer {
+	f.given++
+	return SharedAnswer{Now: true, Until: time.Now().Add(100 * time.Millisecond), Away: true}
+}
+
+// A turn that other heeds respect for a moment only is over when its request is late, and no
+// delay begins with it.
+func TestHeed_ATurnMayBeOverBeforeItsRequestGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &alone{fakeFleet: newFleet()}
+		c := New(Config{Shared: f})
+		ask := &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"}
+		late := c.Take(t.Context(), ask)
+		testkit.Advance(101 * time.Millisecond)
+		if late.Turn.Going() {
+			t.Error("it goes although its turn is over")
+		}
+		late.Turn.End()
+		again := c.Take(t.Context(), ask)
+		testkit.Advance(100 * time.Millisecond)
+		if again.Waited > 0 || !again.Turn.Going() || f.given != 2 {
+			t.Errorf("%+v, %d turns were given", again, f.given)
+		}
+		again.Turn.End()
+		testkit.Advance(time.Second)
+	})
+}

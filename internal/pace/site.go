@@ -30,9 +30,10 @@ type site struct {
 
 // Turn is the permission to start one request. It is safe for concurrent use.
 type Turn interface {
-	// Going reports that the request may be written from now on, also when its
-	// client leaves: the turn is not given back any more.
-	Going()
+	// Going reports that the request is written next, also when its client leaves: the
+	// turn is not given back any more. It returns false when it is too late for that: the
+	// request must not be written, and needs another turn.
+	Going() bool
 	// Started reports that the request's header section has been written: the
 	// delays begin. It is called again for a request that is sent again.
 	Started()
@@ -54,10 +55,14 @@ type permit struct {
 }
 
 // Going implements Turn.
-func (t *permit) Going() {
+func (t *permit) Going() bool {
 	t.site.mu.Lock()
 	defer t.site.mu.Unlock()
+	if t.fleetTicket.over(time.Now()) {
+		return false
+	}
 	t.going = true
+	return true
 }
 
 // Started implements Turn.

@@ -247,11 +247,12 @@ type counted struct {
 	turn   pace.Turn // nil: it has none
 }
 
-// Connected implements upstream.Hooks.
-func (c *counted) Connected(bool) {
+// Connected implements upstream.Hooks. A fetch has one turn only.
+func (c *counted) Connected(bool) bool {
 	if c.turn != nil {
 		c.turn.Going()
 	}
+	return true
 }
 
 // Written implements upstream.Hooks.

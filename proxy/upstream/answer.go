@@ -34,6 +34,12 @@ type answer struct {
 // request of the connection, which no rule was applied to (request smuggling, CWE-444).
 func (c *conn) exchange(q *Request, w *wish, absolute *url.URL) (resp *http.Response, unanswered bool, err error) {
 	q.Reached = c.RemoteAddr()
+	late, err := awaitStart(q.hooks(), false)
+	if err != nil {
+		c.end()
+		return nil, false, err
+	}
+	c.reused = c.reused || late // the site may have closed it
 	a := &answer{conn: c, ctx: q.Context(), keep: !w.last}
 	q.sign(q.Header)
 	m := w.message(q, absolute)
@@ -42,7 +48,6 @@ func (c *conn) exchange(q *Request, w *wish, absolute *url.URL) (resp *http.Resp
 		return nil, false, err
 	}
 	a.stop = context.AfterFunc(a.ctx, c.close)
-	q.hooks().Connected(false)
 	written := error(nil)
 	if hasBody(q.Request) {
 		a.upload = c.begin(q, &m, httpguts.HeaderValuesContainsToken(q.Header["Expect"], "100-continue"))
@@ -59,6 +64,18 @@ func (c *conn) exchange(q *Request, w *wish, absolute *url.URL) (resp *http.Resp
 		return nil, unanswered, a.failed(err, written)
 	}
 	return a.response(q), false, nil
+}
+
+// awaitStart waits until a request may be written, on a connection that it has. It reports
+// whether that was not at once.
+func awaitStart(hooks Hooks, http2 bool) (late bool, err error) {
+	for !hooks.Connected(http2) {
+		late = true
+		if err := hooks.Attempt(); err != nil {
+			return late, err
+		}
+	}
+	return late, nil
 }
 
 // expectAnswer bounds the wait for the head of an answer from now on.

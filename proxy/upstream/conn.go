@@ -32,7 +32,7 @@ type conn struct {
 	// the pool while it is idle.
 	host      *siteHost
 	client    *Client   // that uses it, or did last; guarded by the pool
-	reused    bool      // it has served a request before this one
+	reused    bool      // it was idle before this request
 	pinned    bool      // the client has authenticated it
 	begun     bool      // the client is about to
 	authority string    // of the site that the client authenticates at

@@ -199,8 +199,11 @@ func (s *stream) trace(ctx context.Context) *httptrace.ClientTrace {
 					return
 				}
 			}
+			if _, err := awaitStart(hooks, true); err != nil {
+				s.cancel(err)
+				return
+			}
 			s.q.sign(s.header)
-			hooks.Connected(true)
 		},
 		WroteHeaders: hooks.Written,
 		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {

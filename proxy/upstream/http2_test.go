@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -47,6 +48,31 @@ func TestSend_ASiteThatNeverLooksAtARequestGetsItThreeTimes(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A request whose turn was over before its connection was open waits for another one with
+// that connection, and is not sent when there is none.
+func TestSend_ARequestThatIsLateOverHTTP2WaitsForAnotherTurn(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int32
+	addr := http2Site(t, func(f *http2.Framer, id uint32) error {
+		seen.Add(1)
+		return f.WriteRSTStream(id, http2.ErrCodeCancel)
+	})
+	w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: &SiteCert{Any: true}}})
+	t.Cleanup(w.CloseIdleConnections)
+	none := errors.New("no turn")
+	send := func(f *facts) error {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/page", nil)
+		_, err := w.Send(&Request{Request: r, Hooks: f})
+		return err
+	}
+	if f := (&facts{late: 2}); send(f) == nil || seen.Load() != 1 || f.attempts != 3 || !f.http2 {
+		t.Errorf("sent %d times, with %d turns", seen.Load(), f.attempts)
+	}
+	if f := (&facts{late: 2, none: none}); !errors.Is(send(f), none) || seen.Load() != 1 {
+		t.Errorf("sent %d times, with %d turns", seen.Load(), f.attempts)
 	}
 }
 

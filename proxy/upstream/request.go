@@ -47,8 +47,10 @@ type Hooks interface {
 	// Attempt is called each time before a connection is looked for. An error is that of
 	// the request, which is not sent.
 	Attempt() error
-	// Connected is called when the request is about to be written.
-	Connected(http2 bool)
+	// Connected is called when the request is about to be written. Where it returns false,
+	// it is too late for that: Attempt is called again, and then Connected, on the same
+	// connection.
+	Connected(http2 bool) bool
 	// Written is called when the head of the request has been written. An HTTP/1 answer is
 	// read after that, unless the request has a body.
 	Written()
@@ -63,7 +65,7 @@ type NoHooks struct{}
 func (NoHooks) Attempt() error { return nil }
 
 // Connected implements Hooks.
-func (NoHooks) Connected(bool) {}
+func (NoHooks) Connected(bool) bool { return true }
 
 // Written implements Hooks.
 func (NoHooks) Written() {}

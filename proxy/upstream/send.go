@@ -138,12 +138,11 @@ func (t *transport) send(q *Request, through *url.URL) (*http.Response, error) {
 			}
 			return resp, err
 		}
-		reused := c.reused
 		resp, unanswered, err := c.exchange(q, &w, absolute)
 		if err == nil {
 			return resp, nil
 		}
-		if !reused || !unanswered || !w.repeatable || w.fresh || q.Context().Err() != nil {
+		if !unanswered || !w.repeatable || w.fresh || q.Context().Err() != nil {
 			return nil, err
 		}
 		w.fresh = true

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/textproto"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,14 +275,67 @@ func TestSend_AnAnswerOvertakesAnUpload(t *testing.T) {
 // facts are the hooks' values.
 type facts struct {
 	attempts, written int
+	late              int    // so many times it is too late
+	pause             func() // in Attempt
+	none              error  // of each Attempt but the first
 	http2             bool
 	interim           []int
 }
 
-func (f *facts) Attempt() error               { f.attempts++; return nil }
-func (f *facts) Connected(http2 bool)         { f.http2 = http2 }
+func (f *facts) Attempt() error {
+	if f.attempts++; f.pause != nil {
+		f.pause()
+	}
+	if f.attempts > 1 {
+		return f.none
+	}
+	return nil
+}
+
+func (f *facts) Connected(http2 bool) bool {
+	f.http2 = http2
+	f.late--
+	return f.late < 0
+}
+
 func (f *facts) Written()                     { f.written++ }
 func (f *facts) Interim(s int, _ http.Header) { f.interim = append(f.interim, s) }
+
+// A request whose turn was over before its connection was open waits for another one with
+// that connection. Where the site closes it meanwhile, it is sent on another.
+func TestSend_ARequestThatIsLateKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	for _, closes := range []bool{false, true} {
+		gone, opened := make(chan bool), atomic.Int32{}
+		addr := testkit.RawSite(t, func(c net.Conn) {
+			defer c.Close()
+			if opened.Add(1) == 1 && closes {
+				c.Close()
+				gone <- true
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+			}
+		})
+		f := &facts{late: 2}
+		f.pause = func() {
+			if closes && f.attempts == 2 {
+				<-gone
+			}
+		}
+		w := newTransports(t, TransportConfig{})
+		resp, err := w.Send(&Request{Request: newRequest(t, t.Context(), "GET", addr, nil), Hooks: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		wanted := map[bool]int{false: 1, true: 2}[closes]
+		if n := int(opened.Load()); n != wanted || f.attempts != 2+wanted {
+			t.Errorf("closes %v: %d connections, %d turns", closes, n, f.attempts)
+		}
+	}
+}
 
 // What heed's own fetches rest on: the address that was reached, when the head was
 // written, and whether there was a connection at all.

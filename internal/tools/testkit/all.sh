@@ -134,7 +134,7 @@ find_missing() {
 	lacks httping have httping
 	lacks elixir have elixir
 	lacks erlang-inets erl -noshell -eval '{ok, _} = application:ensure_all_started(inets), halt().'
-	lacks tcl-tls sh -c 'echo "package require tls" | tclsh'
+	lacks tcl-tls sh -c 'echo "exit [catch {package require tls}]" | tclsh'
 }
 
 as_root() {

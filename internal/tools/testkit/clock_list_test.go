@@ -70,7 +70,7 @@ var timeCompared = map[string]string{
 	"internal/fleet/lanes_test.go member.take":                                                "loop: waits for a turn",
 	"internal/fleet/local_test.go TestHeed_AChangedCountCostsAPause":                          "fake: waits that are computed",
 	"internal/fleet/local_test.go TestHeed_AHeedThatNeverSawTheStoreKeepsTheDelay":            "fake: waits that are computed",
-	"internal/fleet/local_test.go TestHeed_AStartWithoutTheStoreIsNotTooLate":      "fake: waits that are computed",
+	"internal/fleet/local_test.go TestHeed_AStartWithoutTheStoreIsNotTooLate":                 "fake: waits that are computed",
 	"internal/fleet/local_test.go TestHeed_HeedsByThemselvesDoNotMeet":                        "fake: times that the test computes",
 	"internal/fleet/local_test.go TestHeed_TheWaitOfAHeedByItselfIsTrue":                      "fake: waits that are computed",
 	"internal/fleet/policies_test.go TestHeed_ALeaseOfALongFetchIsKept":                       "setting: a lease in the store is not longer than the one that heed takes",

@@ -76,10 +76,13 @@ func NewRedisCluster(t testing.TB) []*Redis {
 	return nodes
 }
 
+// newClusterNode starts a node. A replica tries to take over for as long as it takes, and not
+// only for the half minute after it has lost its master.
 func newClusterNode(t testing.TB) *Redis {
 	t.Helper()
 	bus := FreeAddr(t)
 	return NewRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no",
+		"--cluster-replica-validity-factor", "0",
 		"--cluster-port", bus[strings.LastIndexByte(bus, ':')+1:])
 }
 

@@ -19,8 +19,9 @@
 //   - with the store, when its process is stopped for longer than grantTime after it was
 //     given the turn, so that the turn is given to another heed;
 //   - without the store, when it is stopped while it writes the request, after it has
-//     seen that its slot is not over (pace.SharedAnswer.Until). A connection that takes
-//     long to open is kept until the next slot.
+//     seen that its slot is not over (pace.SharedAnswer.Until), or has waited for a turn
+//     at its address after the one at its site. A connection that takes long to open is
+//     kept until the next slot.
 //
 // The store contains, all of it with a time to live:
 //

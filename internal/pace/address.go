@@ -56,10 +56,11 @@ func joined(site, address Answer, at netip.Addr) Answer {
 // both is a turn at a site and one at its address; nil: there is none that needs a report.
 type both [2]Turn
 
-// Going implements Turn.
+// Going implements Turn. Whether it is too late is said by the turn that was given last: the
+// one at the site may be over while that at the address is waited for, each time anew.
 func (b both) Going() bool {
 	going := true
-	b.each(func(t Turn) { going = t.Going() && going })
+	b.each(func(t Turn) { going = t.Going() })
 	return going
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -325,9 +326,14 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 type alone struct {
 	*fakeFleet
 	given int
+	busy  map[string]bool // an origin whose turn is a second away, once
 }
 
-func (f *alone) Ask(context.Context, string, string, []Lane) SharedAnswer {
+func (f *alone) Ask(_ context.Context, origin, _ string, _ []Lane) SharedAnswer {
+	if f.busy[origin] {
+		delete(f.busy, origin)
+		return SharedAnswer{Again: time.Second, Wait: time.Second, Away: true}
+	}
 	f.given++
 	return SharedAnswer{Now: true, Until: time.Now().Add(100 * time.Millisecond), Away: true}
 }
@@ -351,6 +357,24 @@ func TestHeed_ATurnMayBeOverBeforeItsRequestGoes(t *testing.T) {
 			t.Errorf("%+v, %d turns were given", again, f.given)
 		}
 		again.Turn.End()
+		testkit.Advance(time.Second)
+	})
+}
+
+// A turn at a site that is over while the one at its address is waited for is not taken
+// again: the next would be over as well.
+func TestHeed_ATurnMayBeOverWhileTheOneAtTheAddressIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := netip.MustParseAddr("192.0.2.1")
+		f := &alone{fakeFleet: newFleet(), busy: map[string]bool{AddressOrigin(at).String(): true}}
+		c := New(Config{Shared: f})
+		settings := defaults
+		settings.MinDelay = time.Second
+		a := c.TakeAt(t.Context(), &Ask{Settings: &settings, Origin: site1, Hints: delay("10"), Client: "a"}, at)
+		if len(f.busy) > 0 || !a.Turn.Going() {
+			t.Errorf("it is too late: %+v", a)
+		}
+		a.Turn.End()
 		testkit.Advance(time.Second)
 	})
 }

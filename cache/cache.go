@@ -147,13 +147,18 @@ func (c *Cache) needsOwnAnswer(e *entry, userAgent string) bool {
 		httpguts.ValidHeaderFieldValue(userAgent)
 }
 
-// prefer returns own, the answer to the client's name, unless own is a denial or a failure and
-// e, the answer to heed's name, is a file.
+// prefer returns the one of e, the answer to heed's name, and own, the answer to the client's,
+// that holds for the client (rules.InForce).
 func (e *entry) prefer(own *entry) *entry {
-	if own.isFile() || !e.isFile() || !own.Denied && own.Failures == 0 {
-		return own
-	}
-	return e
+	const client = "client" // any name but heed's
+	both := [2]*entry{e, own}
+	answers := [2]rules.Answer{e.answer(""), own.answer(client)}
+	return both[rules.InForce(answers[:], client)]
+}
+
+// answer returns e as an answer for the clients of a key.
+func (e *entry) answer(key string) rules.Answer {
+	return rules.Answer{For: key, File: e.isFile(), Denied: e.Denied, Failed: e.Failures > 0}
 }
 
 // nameNotAsked returns the policy of e for a client under whose name the site was not
@@ -288,25 +293,8 @@ type variantKey struct {
 	signer    Signer // signs the requests; nil: they are not signed
 }
 
-// agentMark is the prefix of the results of agentKey.
-const agentMark = "as"
-
 // signedMark precedes the ID of a Signer in a key. No product token contains a tab.
 const signedMark = "\tsigned "
-
-// agentKey returns the key of entries for clients with this User-Agent; empty for an empty
-// one. It consists of the product tokens, by which rules distinguish clients: all versions of
-// a program have one key.
-func agentKey(userAgent string) string {
-	if userAgent == "" {
-		return ""
-	}
-	key := agentMark
-	for _, t := range rules.Identify(userAgent).Tokens {
-		key += " " + t.Name
-	}
-	return key
-}
 
 // maxAgentKeys bounds the memo of User-Agents and their keys.
 const maxAgentKeys = 1024
@@ -317,7 +305,7 @@ func (c *Cache) variantKey(ctx context.Context, userAgent string) variantKey {
 	as := variantKey{userAgent: userAgent}
 	var known bool
 	if as.key, known = c.variants.Get(userAgent); !known {
-		as.key, as.userAgent = agentKey(userAgent), strings.Clone(userAgent)
+		as.key, as.userAgent = rules.NameKey(userAgent), strings.Clone(userAgent)
 		c.variants.Put(as.userAgent, as.key, maxAgentKeys)
 	}
 	if as.signer = c.config.Signer(ctx); as.signer != nil {

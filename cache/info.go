@@ -56,8 +56,8 @@ func infoOf(v *variant) Info {
 // agentsOf formats the key of an entry.
 func agentsOf(key string) string {
 	key, by, signed := strings.Cut(key, signedMark)
-	words := strings.TrimPrefix(key, agentMark+" ")
-	if key == agentMark {
+	mark, words, _ := strings.Cut(key, " ")
+	if mark != "" && words == "" {
 		words = "clients without a name"
 	}
 	if signed {

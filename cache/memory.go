@@ -247,7 +247,7 @@ func (p *originSlot) admit(now time.Time) bool {
 // variant is the entry for one kind of client.
 type variant struct {
 	*entry
-	name     string // agentKey of the client; empty: for all
+	name     string // rules.NameKey of the client; empty: for all
 	lastUsed atomic.Int64
 }
 

@@ -185,9 +185,8 @@ func (c *AuditRecheckCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	policy := func(ctx context.Context, o rules.Origin) *rules.Policy { return out.Policies.Policy(ctx, o, "") }
 	return judgeEach(a, &c.recordFiles, "rechecking %s", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Rechecked, error) {
-		check := replay.Recheck{ParseRules: config.RecordedRules, Host: strings.ToLower(c.Host), Policy: policy, Width: console.FetchWidth, Progress: progress}
+		check := replay.Recheck{ParseRules: config.RecordedRules, Host: strings.ToLower(c.Host), Policy: out.Policies.Policy, Width: console.FetchWidth, Progress: progress}
 		return check.Run(ctx, r)
 	}, func(r *replay.Rechecked) (allowed bool, err error) {
 		return r.Refused == 0, c.print(a, r)

@@ -27,7 +27,7 @@ func MethodsText() string {
 	var b strings.Builder
 	b.WriteString("Definitions of the tables of heed study\n\n")
 	b.WriteString(table.Wrap("A request is a line of a log that could be parsed, in the order of time. An agent is the product token by which heed identifies the User-Agent: one of the built-in list of robots if any of its names is there. A client is an agent from one network: the autonomous system where --asn is given, else the IPv4 address or the /64 of the IPv6 address. Sites are kept apart by host.", "") + "\n\n")
-	b.WriteString(table.Wrap("The robots.txt in force at a time is the latest that is known from the first of these sources: the files of --robots, robots.txt records of WARC files, an audit.db, and the status that the log itself shows for /robots.txt (4xx other than 401, 403 and 429: no file; 429 and 5xx: unreachable; 200: the text is not known). It is read, and every target judged, by the rules of heed (RFC 9309).", "") + "\n")
+	b.WriteString(table.Wrap("The robots.txt in force at a time is the latest that is known from the first of these sources: the files of --robots, robots.txt records of WARC files, an audit.db, and the status that the log itself shows for /robots.txt (4xx other than 401, 403 and 429: no file; 429 and 5xx: unreachable; 200: the text is not known). Of an audit.db, the answers to heed's own request count; where a site was asked under the name of a client, they count for that client alone, but a 401 or 403 counts for all when heed has no other. It is read, and every target judged, by the rules of heed (RFC 9309).", "") + "\n")
 	for _, d := range Definitions() {
 		fmt.Fprintf(&b, "\n%d. %s (%s.csv)\n\n", d.Number, d.Title, d.Name)
 		b.WriteString(table.Wrap(d.About, "   ") + "\n")

@@ -3,6 +3,7 @@ package study
 import (
 	"cmp"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -38,6 +39,10 @@ type Version struct {
 	Status int       // of the answer; 0: not known, a file, unless Failed
 	Failed bool      // there was no answer that could be used
 	Body   []byte    // the file; nil: there was none
+
+	// nameKey is the rules.NameKey of the client under whose name it was asked; empty: it is
+	// for all.
+	nameKey string
 
 	rank   int // of the kind of source; lower goes first
 	state  rules.State
@@ -100,32 +105,65 @@ func stateOf(status int) rules.State {
 	return rules.Unreachable
 }
 
-// timeline returns the versions of a site in the order of time, of which at any time the
-// last one is in force. Of several sources that know the file of a time, the first rank
-// counts. A version that is the same as the one before it is left out.
-func (p *Policies) timeline(site string) []*Version {
-	all := slices.Clone(p.versions[site])
-	if len(all) == 0 {
-		all = slices.Clone(p.versions[""])
+// versionsOf returns the versions of a site, as named there.
+func (p *Policies) versionsOf(site string) []*Version {
+	if all := p.versions[site]; len(all) > 0 {
+		return all
 	}
+	return p.versions[""]
+}
+
+// forName returns those of versions that are in force for the clients of a key
+// (rules.InForce); empty: for those without versions of their own.
+func forName(versions []*Version, key string) []*Version {
+	answers := make([]rules.Answer, len(versions))
+	for i, v := range versions {
+		denied := v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden
+		answers[i] = rules.Answer{For: v.nameKey, File: v.state == rules.Available, Denied: denied, Failed: v.state == rules.Unreachable}
+	}
+	best := rules.InForce(answers, key)
+	if best < 0 {
+		return nil
+	}
+	other := answers[best].For != "" && answers[best].For != key // a denial of it counts for all
+	var held []*Version
+	for i, v := range versions {
+		if other && answers[i].Denied || !other && answers[i].For == answers[best].For {
+			held = append(held, v)
+		}
+	}
+	return held
+}
+
+// line is the robots.txt files of a site that are in force for a client, in the order of time.
+type line struct {
+	timeline []*Version
+	at       int // the version in force; -1: none is
+}
+
+// newLine returns versions in the order of time, of which at any time the last one is in
+// force. Of several sources that know the file of a time, the first rank counts. A version
+// that is the same as the one before it is left out. Their numbers begin after before.
+func newLine(versions []*Version, before int) *line {
+	all := slices.Clone(versions)
 	slices.SortStableFunc(all, func(a, b *Version) int { return cmp.Compare(a.from, b.from) })
-	var line []*Version
+	var kept []*Version
 	var current [rankLog]*Version
 	for _, v := range all {
 		current[v.rank] = v
 		first := slices.IndexFunc(current[:], func(c *Version) bool { return c != nil })
 		best := current[first]
-		if last := len(line) - 1; last >= 0 && line[last].same(best) || best != v {
+		if last := len(kept) - 1; last >= 0 && kept[last].same(best) || best != v {
 			continue
 		}
 		next := *v
-		next.number = len(line) + 1
-		if last := len(line) - 1; last >= 0 && line[last].from == v.from {
-			next.number, line = line[last].number, line[:last]
+		next.number = before + len(kept) + 1
+		if last := len(kept) - 1; last >= 0 && kept[last].from == v.from {
+			next.number, kept = kept[last].number, kept[:last]
 		}
-		line = append(line, &next)
+		kept = append(kept, &next)
 	}
-	return line
+	return &line{timeline: kept, at: -1}
 }
 
 // same reports whether two versions say the same.
@@ -138,11 +176,11 @@ type site struct {
 	name       string
 	requests   int64
 	disordered int64
-	timeline   []*Version
-	at         int           // the version in force; -1: none is
-	perVersion map[int]int64 // requests by version
-	status     rules.State   // by the log's own requests for robots.txt
-	observed   bool          // status is known
+	*line                       // of clients that have none of their own
+	named      map[string]*line // of clients with versions of their own, by rules.NameKey
+	perVersion map[int]int64    // requests by version
+	status     rules.State      // by the log's own requests for robots.txt
+	observed   bool             // status is known
 }
 
 // begun reports whether v is in force at a time. A log of whole seconds does not say when in a
@@ -155,15 +193,49 @@ func (v *Version) begun(t int64) bool {
 	return from <= t
 }
 
+// setLines sets the lines of a site whose robots.txt files are known.
+func (s *site) setLines(versions []*Version) {
+	s.line = newLine(forName(versions, ""), 0)
+	last := len(s.timeline)
+	for _, v := range versions {
+		if v.nameKey == "" || s.named[v.nameKey] != nil {
+			continue
+		}
+		own := newLine(forName(versions, v.nameKey), last)
+		s.named[v.nameKey] = own
+		last += len(own.timeline)
+	}
+}
+
+// lineOf returns the files in force for an agent.
+func (s *site) lineOf(w *who) *line {
+	if len(s.named) > 0 {
+		if own := s.named[rules.NameKey(w.text)]; own != nil {
+			return own
+		}
+	}
+	return s.line
+}
+
+// versions returns all versions of a site, in the order of their numbers.
+func (s *site) versions() []*Version {
+	all := slices.Clone(s.timeline)
+	for _, own := range s.named {
+		all = append(all, own.timeline...)
+	}
+	slices.SortFunc(all, func(a, b *Version) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
 // advance makes the version of time t the one in force.
-func (s *site) advance(t int64) {
+func (s *line) advance(t int64) {
 	for s.at+1 < len(s.timeline) && s.timeline[s.at+1].begun(t) {
 		s.at++
 	}
 }
 
 // inForce returns the version in force; nil when none is known.
-func (s *site) inForce() *Version {
+func (s *line) inForce() *Version {
 	if s.at < 0 {
 		return nil
 	}
@@ -171,7 +243,7 @@ func (s *site) inForce() *Version {
 }
 
 // next returns the version after the one in force; nil without one.
-func (s *site) next() *Version {
+func (s *line) next() *Version {
 	if s.at >= 0 && s.at+1 < len(s.timeline) {
 		return s.timeline[s.at+1]
 	}
@@ -205,7 +277,7 @@ type verdict struct {
 // judge returns the verdict on a request.
 func (s *site) judge(e *event) (v verdict) {
 	v.age = -1
-	current := s.inForce()
+	current := e.line.inForce()
 	if current != nil {
 		if v.version = current.number; current.from != math.MinInt64 {
 			v.age = time.Duration(max(0, e.at-current.from)) * time.Microsecond
@@ -225,7 +297,7 @@ func (s *site) judge(e *event) (v verdict) {
 		return v
 	}
 	v.delay = rules.LongestDelay(current.policy.RateHints(e.who.agent), e.Time)
-	if next := s.next(); next != nil && next.state == rules.Available {
+	if next := e.line.next(); next != nil && next.state == rules.Available {
 		v.hasNext = true
 		v.nextDelay = rules.LongestDelay(next.policy.RateHints(e.who.agent), e.Time)
 		v.nextAllowed = e.robots || e.target == "" || next.policy.Decide(e.who.agent, rules.NewTarget(e.target)).Verdict == rules.Allow
@@ -265,7 +337,7 @@ func (s *site) byVersion(e *event, current *Version, v *verdict) {
 	switch {
 	case v.allowed:
 		v.class = classAllowed
-	case s.allowedBefore(e):
+	case e.line.allowedBefore(e):
 		v.class = classGrace
 	default:
 		v.class = classRefused
@@ -274,7 +346,7 @@ func (s *site) byVersion(e *event, current *Version, v *verdict) {
 
 // allowedBefore reports whether a version that was in force within the last 24 hours
 // allows a request.
-func (s *site) allowedBefore(e *event) bool {
+func (s *line) allowedBefore(e *event) bool {
 	for i := s.at; i > 0 && e.at-s.timeline[i].from < grace.Microseconds(); i-- {
 		before := s.timeline[i-1]
 		switch before.state {

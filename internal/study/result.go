@@ -104,7 +104,7 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 	r.Agents = int64(len(tokens))
 	for _, x := range s.siteList {
 		r.Sites = append(r.Sites, x.name)
-		for _, v := range x.timeline {
+		for _, v := range x.versions() {
 			r.WithRules, r.Known = r.WithRules || v.state == rules.Available, true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"heed/internal/accesslog"
 	"heed/internal/audit/store"
 	"heed/internal/memo"
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -163,14 +164,14 @@ func (p *Policies) loadRecord(ctx context.Context, path string) (err error) {
 // addRecorded adds a recorded policy.
 func (p *Policies) addRecorded(r *store.Reader, v *store.Policy) error {
 	a := &v.Answer
-	if a.AskedAs != "" { // for that client only
-		return nil
-	}
 	origin, err := r.Site(v.Site)
 	if err != nil {
 		return err
 	}
 	next := &Version{Site: origin.Authority(), From: v.Source.FetchedAt, Source: "audit.db", Status: v.Source.Status, rank: rankRecord}
+	if a.AskedAs != "" {
+		next.nameKey, next.Source = rules.NameKey(a.AskedAs), "audit.db, asked as "+safetext.Visible(a.AskedAs)
+	}
 	next.Failed = v.State == stateWords[rules.Unreachable]
 	if a.Time != 0 {
 		next.From, next.Status = time.UnixMicro(a.Time), int(a.Status)

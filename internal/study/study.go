@@ -109,6 +109,7 @@ type event struct {
 	*accesslog.Request
 	at      int64 // microseconds since 1970
 	site    *site
+	line    *line  // the files in force for who
 	target  string // path and query as sent; empty: none
 	robots  bool   // the target is /robots.txt
 	who     *who
@@ -128,7 +129,8 @@ func (s *Study) Add(r *accesslog.Request) error {
 	e.robot = s.robotOf(e.site, e.who)
 	e.actor = s.actorOf(e.robot, e.place)
 	e.robots = isRobots(e.target)
-	e.site.advance(e.at)
+	e.line = e.site.lineOf(e.who)
+	e.line.advance(e.at)
 	e.verdict = e.site.judge(&e)
 	if e.robots {
 		e.site.observe(e.Status)
@@ -177,9 +179,9 @@ func (s *Study) siteOf(host string) *site {
 	}
 	if found == nil {
 		name = strings.Clone(name)
-		found = &site{name: name, at: -1, perVersion: map[int]int64{}}
+		found = &site{name: name, line: newLine(nil, 0), named: map[string]*line{}, perVersion: map[int]int64{}}
 		if s.Policies != nil && name != otherSites {
-			found.timeline = s.Policies.timeline(name)
+			found.setLines(s.Policies.versionsOf(name))
 		}
 		s.sites[name] = found
 		s.siteList = append(s.siteList, found)

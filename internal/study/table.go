@@ -139,7 +139,7 @@ func (t *Table) noteOrder(s *Study) {
 func (t *Table) noteRules(s *Study) {
 	for _, site := range s.siteList {
 		has := func(state rules.State) bool {
-			return slices.ContainsFunc(site.timeline, func(v *Version) bool { return v.state == state })
+			return slices.ContainsFunc(site.versions(), func(v *Version) bool { return v.state == state })
 		}
 		switch {
 		case has(rules.Available):

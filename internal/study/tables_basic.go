@@ -59,12 +59,12 @@ func versionsTable() *Definition {
 		},
 		build: func(s *Study, t *Table) {
 			for _, site := range s.siteList {
-				for i, v := range site.timeline {
+				for _, v := range site.versions() {
 					since := any(nil)
 					if v.from != math.MinInt64 {
 						since = moment(v.from)
 					}
-					t.Rows = append(t.Rows, []any{site.name, int64(v.number), since, v.Source, stateWords[v.state], statusCell(v.Status), int64(len(v.Body)), v.sha, site.perVersion[i+1]})
+					t.Rows = append(t.Rows, []any{site.name, int64(v.number), since, v.Source, stateWords[v.state], statusCell(v.Status), int64(len(v.Body)), v.sha, site.perVersion[v.number]})
 				}
 			}
 			t.noteRules(s)

@@ -169,7 +169,7 @@ func levelsTable() *Definition {
 		},
 		build: func(s *Study, t *Table) {
 			for _, site := range s.siteList {
-				for _, v := range site.timeline {
+				for _, v := range site.versions() {
 					if v.state == rules.Available {
 						t.level(s, site, v)
 					}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heed/internal/acl"
+	"heed/internal/audit/store"
 	"heed/internal/memo"
 	"heed/rules"
 )
@@ -12,7 +13,9 @@ import (
 // If is a set of hypothetical changes. The zero value changes nothing.
 type If struct {
 	Profile *rules.Profile // that files are parsed under; nil: the recorded one
-	Agent   string         // the User-Agent that all clients send; empty: their own
+	// Agent is the User-Agent that all clients send; empty: their own. A site that was asked
+	// for its file under several names is judged by the one in force for Agent.
+	Agent string
 	// Policies returns the file that replaces a site's own. With ok false, or a
 	// nil func, the site's own file is used.
 	Policies func(rules.Origin) (body []byte, ok bool, err error)
@@ -48,12 +51,12 @@ const maxSites = 100
 
 // judge returns the entry judged with the changes of f; nil when f does not apply
 // to it, or the record has not all that it needs.
-func (f *If) judge(l *library, a *assessment) (then *assessment, err error) {
+func (f *If) judge(l *library, r *store.Reader, a *assessment) (then *assessment, err error) {
 	if a.class != Same && a.class != Different && a.class != OtherEngine || a.query.Target == nil || a.late || a.bySignal {
 		return nil, nil
 	}
-	then, p, err := f.otherwise(l, a)
-	if err != nil {
+	then, p, err := f.otherwise(l, r, a)
+	if then == nil || err != nil {
 		return nil, err
 	}
 	v, ok := then.evaluate(p)
@@ -64,11 +67,16 @@ func (f *If) judge(l *library, a *assessment) (then *assessment, err error) {
 	return then, nil
 }
 
-// otherwise returns the entry and its policy with the changes of f.
-func (f *If) otherwise(l *library, a *assessment) (then *assessment, p *rules.Policy, err error) {
+// otherwise returns the entry and its policy with the changes of f; nil when the record
+// has no policy for them.
+func (f *If) otherwise(l *library, r *store.Reader, a *assessment) (then *assessment, p *rules.Policy, err error) {
 	changed := *a
 	then = &changed
 	then.query.Now = a.time()
+	if ok, err := f.named(l, r, then); !ok {
+		return nil, nil, err
+	}
+	a = then
 	if f.Agent != "" {
 		agent := l.agent(f.Agent)
 		then.query.Names = acl.Identity{Judged: agent, Shown: f.Agent}
@@ -83,7 +91,7 @@ func (f *If) otherwise(l *library, a *assessment) (then *assessment, p *rules.Po
 	profile := p.Profile()
 	if f.Profile != nil {
 		if profile = *f.Profile; profile != p.Profile() {
-			key := variantKey{policy: a.basis.Policy, origin: a.origin}
+			key := variantKey{policy: a.policy.id, origin: a.origin}
 			p, err = l.variants.LoadSized(key, sizeOf, maxPolicyBytes, func() (*rules.Policy, error) { return a.policy.under(profile), nil })
 		}
 	}
@@ -98,6 +106,27 @@ func (f *If) otherwise(l *library, a *assessment) (then *assessment, p *rules.Po
 		return rules.NewAs(profile, rules.Source{Origin: a.origin, State: rules.Available}, body), nil
 	})
 	return then, cmp.Or(other, p), err
+}
+
+// named sets the policy of a to the one in force for f.Agent. It returns false when there is
+// none.
+func (f *If) named(l *library, r *store.Reader, a *assessment) (ok bool, err error) {
+	if f.Agent == "" || a.policy == nil || a.policy.Source().Own {
+		return true, nil
+	}
+	site, err := l.answersOf(r, a.origin)
+	if err != nil {
+		return false, err
+	}
+	p, _, ok := site.inForce(f.Agent)
+	if !ok {
+		return false, nil
+	}
+	if s := a.policy.Source().Snapshot; s == nil && p.askedAs == "" || s != nil && rules.NameKey(s.AskedAs) == rules.NameKey(p.askedAs) {
+		return true, nil // that of its time
+	}
+	a.policy, err = l.policy(r, p.id)
+	return err == nil && a.policy.err == nil, err
 }
 
 // count counts an entry that is judged otherwise.

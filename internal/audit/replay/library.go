@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
@@ -43,6 +44,9 @@ type library struct {
 	agents   memo.Map[string, *rules.Agent]
 	policies memo.Map[int64, *policy]
 	variants memo.Map[variantKey, *rules.Policy] // nil: the origin has none
+
+	answers     map[rules.Origin]*siteAnswers // nil: not read yet
+	answersRead sync.Mutex
 
 	verdicts uses.Reader
 	robots   memo.Map[robotsKey, *signal.Robots]
@@ -99,9 +103,20 @@ func (l *library) basis(r *store.Reader, id int64) (*store.Basis, error) {
 	})
 }
 
+// answersOf returns the answers of a site; nil when it has none.
+func (l *library) answersOf(r *store.Reader, o rules.Origin) (s *siteAnswers, err error) {
+	l.answersRead.Lock()
+	defer l.answersRead.Unlock()
+	if l.answers == nil {
+		l.answers, err = indexAnswers(r)
+	}
+	return l.answers[o], err
+}
+
 // policy is a Policy made of a row of the record.
 type policy struct {
 	*rules.Policy
+	id    int64  // of its row
 	body  []byte // of the file; nil: there was none
 	state string // available, unavailable or unreachable, as recorded
 	err   error  // why its file cannot be parsed
@@ -119,7 +134,7 @@ func (l *library) readPolicy(r *store.Reader, id int64) (*policy, error) {
 		return nil, err
 	}
 	source := p.Source
-	made := &policy{state: p.State}
+	made := &policy{id: id, state: p.State}
 	profile, ok := rules.ParseProfile(p.Profile)
 	switch {
 	case !ok:

@@ -15,9 +15,9 @@ import (
 type Recheck struct {
 	ParseRules func(text string) (*acl.Rules, error) // as in Options
 	Host       string                                // as in Filter; empty: all
-	// Policy returns a site's current policy, never nil. Width bounds the calls at
-	// a time.
-	Policy func(context.Context, rules.Origin) *rules.Policy
+	// Policy returns a site's current policy for a client with a User-Agent; empty:
+	// heed's own. It is never nil. Width bounds the calls at a time.
+	Policy func(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy
 	Width  int
 	// Progress, if not nil, is called with the work done and all of it.
 	Progress func(done, all int64)
@@ -88,7 +88,7 @@ func (r *Recheck) Run(ctx context.Context, record *store.Record) (*Rechecked, er
 	if err != nil {
 		return nil, err
 	}
-	s := &rechecking{library: &library{parseRules: r.ParseRules}, reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{File: record.Path, Sites: len(sites), Hosts: []SiteNow{}}}
+	s := &rechecking{library: &library{parseRules: r.ParseRules}, reader: reader, policy: r.Policy, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{File: record.Path, Sites: len(sites), Hosts: []SiteNow{}}}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -100,7 +100,7 @@ func (r *Recheck) Run(ctx context.Context, record *store.Record) (*Rechecked, er
 		if e.Seq%chunk == 0 {
 			r.progress(e.Seq-f.FirstSeq, f.LastSeq-f.FirstSeq)
 		}
-		return s.judge(e)
+		return s.judge(ctx, e)
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (r *Recheck) fetch(ctx context.Context, sites []rules.Origin) map[rules.Ori
 			if ctx.Err() != nil {
 				return
 			}
-			p := r.Policy(ctx, o)
+			p := r.Policy(ctx, o, "")
 			mu.Lock()
 			defer mu.Unlock()
 			now[o] = p
@@ -142,13 +142,14 @@ func (r *Recheck) progress(done, all int64) {
 type rechecking struct {
 	library *library
 	reader  *store.Reader
-	now     map[rules.Origin]*rules.Policy
+	policy  func(context.Context, rules.Origin, string) *rules.Policy
+	now     map[rules.Origin]*rules.Policy // that heed itself got
 	hosts   map[rules.Origin]*SiteNow
 	result  *Rechecked
 }
 
 // judge judges an entry.
-func (s *rechecking) judge(e *store.Entry) error {
+func (s *rechecking) judge(ctx context.Context, e *store.Entry) error {
 	a, err := s.library.load(s.reader, e, false)
 	if err != nil {
 		return err
@@ -158,14 +159,18 @@ func (s *rechecking) judge(e *store.Entry) error {
 		return nil // of a host that was not selected
 	}
 	s.result.Allowed++
+	if err := a.prepare(s.library); err != nil {
+		s.host(a.origin, p).Allowed++
+		s.result.Incomplete++
+		return nil
+	}
+	if shown := a.query.Names.Shown; shown != "" {
+		p = s.policy(ctx, a.origin, shown) // the site may answer it differently
+	}
 	host := s.host(a.origin, p)
 	host.Allowed++
 	if p.Source().State == rules.Unreachable {
 		s.result.Unknown++
-		return nil
-	}
-	if err := a.prepare(s.library); err != nil {
-		s.result.Incomplete++
 		return nil
 	}
 	switch v, ok := a.evaluate(p); {

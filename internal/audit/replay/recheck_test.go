@@ -21,7 +21,7 @@ func TestHeed_PastRequestsAreJudgedByTodaysRules(t *testing.T) {
 			all++
 		}
 	}
-	today := func(_ context.Context, o rules.Origin) *rules.Policy {
+	today := func(_ context.Context, o rules.Origin, _ string) *rules.Policy {
 		switch o.Host {
 		case "s7.test":
 			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte("User-agent: *\nDisallow: /\n"))

@@ -208,7 +208,7 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 	a.judge(s.library)
 	var then *assessment
 	if s.If != nil {
-		if then, err = s.If.judge(s.library, a); err != nil {
+		if then, err = s.If.judge(s.library, r, a); err != nil {
 			return err
 		}
 	}

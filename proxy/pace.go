@@ -190,7 +190,7 @@ func (q *request) paceAsk(policy *rules.Policy, hints []*rules.RateHint) *pace.A
 	if policy != nil && q.effective.Site.Robots == nil {
 		ask.Fetched = policy.Source().FetchedAt
 	}
-	if a := q.names.Judged; a != nil && len(a.Tokens) > 0 {
+	if a := q.names.Own; a != nil && len(a.Tokens) > 0 {
 		ask.Agent = a.Tokens[0].Name
 	}
 	if c := q.effective.Client; c != nil {

@@ -59,7 +59,7 @@ func (x *exchange) describe() {
 		e.Purposes = q.effective.PurposeNames()
 	}
 	e.ClientName, e.Mode = q.effective.Name(), q.effective.Mode.String()
-	e.Agent, e.Sent, e.SentFrom = q.names.Judged, "", q.names.From
+	e.Agent, e.Sent, e.SentFrom = q.names.Own, "", q.names.From
 	if q.names.Shown != q.userAgent {
 		e.Sent = q.names.Shown
 	}

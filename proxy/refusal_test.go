@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"heed/internal/acl"
+	"heed/internal/audit"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )
@@ -39,6 +42,35 @@ func TestConnectionGoesOnAfterARefusal(t *testing.T) {
 			t.Errorf("Content-Length of refusals to GET, HEAD, GET: %v", lengths)
 		}
 	})
+}
+
+// Of a client that is declared under one name and shows another, the refusal and the log
+// name the one that led to the group, and where it is from.
+func TestHeed_ARefusalSaysWhereTheNameIsFromThatLedToTheGroup(t *testing.T) {
+	t.Parallel()
+	text := "User-agent: NewsBot\nDisallow: /news\n\nUser-agent: Lab\nDisallow: /lab\n"
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &acl.Rules{Clients: []acl.Client{{Agent: rules.Declare("NewsBot")}}})
+		c.Policies = policiesFunc(func(o rules.Origin, _ string) *rules.Policy {
+			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte(text))
+		})
+	})
+	for path, want := range map[string][2]string{
+		"/lab":  {`The piece \"Lab/1\" of the User-Agent led to the group`, "agent=lab agent_from=user-agent"},
+		"/news": {`The declared name \"newsbot\" led to the group`, "agent=newsbot agent_from=declared"},
+	} {
+		if a := r.ask(plain, question{path: path, header: []string{"User-Agent: Lab/1"}}); a.StatusCode != 403 || !strings.Contains(a.body, want[0]) {
+			t.Errorf("%s: %s, %s", path, a.Status, a.body)
+		}
+		var log strings.Builder
+		e := r.records.target(t, path)
+		if l := audit.NewLog(slog.NewTextHandler(&log, nil), nil); l.Decided(&e) == nil {
+			l.Ended(&e)
+		}
+		if !strings.Contains(log.String(), want[1]) {
+			t.Errorf("%s: the log has %s", path, log.String())
+		}
+	}
 }
 
 // A refusal has its length stated, and none of it is left over for a client

@@ -57,7 +57,7 @@ func (x *exchange) refuse(d rules.Decision, detail string, c refusal.Case) {
 // refusePaced refuses x since its turn is too far off.
 func (x *exchange) refusePaced(a *pace.Answer) {
 	by := x.entry.Decision
-	d := rules.Decision{Reason: rules.ReasonPaced, Group: by.Group, Token: by.Token, Piece: by.Piece}
+	d := rules.Decision{Reason: rules.ReasonPaced, Group: by.Group, Token: by.Token, Piece: by.Piece, Role: by.Role}
 	if rule := refusal.WaitRule(&a.Position); rule.Line > 0 {
 		d.Line, d.Rule = rule.Line, rule.Kind.String()+": "+rule.Value
 	}

@@ -14,15 +14,26 @@ type Agent struct {
 	// Header is the User-Agent string the tokens were taken from; empty when
 	// there was none or the tokens were declared.
 	Header string
-	// Declared is set when the tokens were given by the operator and not found
-	// in a User-Agent string.
-	Declared bool
+	// Role is where the tokens come from.
+	Role Role
 	// Tokens are the candidates in order of appearance. With none, the star
 	// group governs.
 	Tokens []Token
 
 	key agentKey // under which policies remember the groups that govern this agent
 }
+
+// Role is where the tokens of an Agent come from.
+type Role uint8
+
+// The roles.
+const (
+	Seen     Role = iota // a User-Agent string: the site sees them
+	Declared             // the operator's settings
+)
+
+// String returns the stable name of r: seen or declared.
+func (r Role) String() string { return [...]string{"seen", "declared"}[min(r, Declared)] }
 
 // agentKey is a digest of what an Agent was made of; zero when it was made
 // otherwise than by Identify and Declare.
@@ -58,7 +69,7 @@ func Identify(userAgent string) *Agent {
 // Declare returns the agent an operator declared by its product tokens: every
 // one of them must allow. A version after a "/" is dropped.
 func Declare(tokens ...string) *Agent {
-	a := &Agent{Declared: true, key: keyOf("declared ", strings.Join(tokens, "\x00"))}
+	a := &Agent{Role: Declared, key: keyOf("declared ", strings.Join(tokens, "\x00"))}
 	for _, t := range tokens {
 		name, _, _ := strings.Cut(t, "/")
 		if name = cleanName(name); name != "" {
@@ -77,7 +88,7 @@ func (a *Agent) Name() string {
 		return ""
 	}
 	for _, t := range a.Tokens {
-		if !a.Declared && robotic(t.Name) {
+		if a.Role == Seen && robotic(t.Name) {
 			return t.Name
 		}
 	}
@@ -160,7 +171,7 @@ const (
 // Dropped returns the pieces of a's User-Agent string that name no robot, in
 // the order of the string; none for declared tokens.
 func (a *Agent) Dropped() []Dropped {
-	if a.Declared {
+	if a.Role != Seen {
 		return nil
 	}
 	var all []Dropped

@@ -81,7 +81,9 @@ const (
 // grounds. The zero value refuses without a reason.
 type Decision struct {
 	Verdict Verdict
-	Reason  Reason
+	// Role is that of the agent that Token is from; without a Token it is Seen.
+	Role   Role
+	Reason Reason
 
 	// Group is the value of the user-agent line that governs, as the site
 	// wrote it ("*" for the star group); empty when no group did.
@@ -124,6 +126,14 @@ func (p *Policy) Decide(agent *Agent, t *Target) (d Decision) {
 		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
 	}
 	p.engine.decide(&d, p.engine.governing(agent), target, &t.steps)
+	return d.from(agent)
+}
+
+// from returns d with the role of the agent that it is for.
+func (d Decision) from(agent *Agent) Decision {
+	if d.Token != "" {
+		d.Role = agent.Role
+	}
 	return d
 }
 
@@ -368,14 +378,14 @@ func (p *Policy) DecideHost(agent *Agent) (d Decision, unseen int) {
 		case steps < 0:
 			return tooComplex, 0
 		case own.Verdict == Refuse:
-			return own, 0
+			return own.from(agent), 0
 		}
 		unseen += disallows
 		if i == 0 {
 			d = own
 		}
 	}
-	return d, unseen
+	return d.from(agent), unseen
 }
 
 // judgeHost judges a host by one set of rules. A rule that matches "/" has

@@ -93,15 +93,17 @@ func (q *Query) blocked() (o Result, ok bool) {
 }
 
 // Decide answers q by p, the rules of the site or their replacement by the operator, and by
-// the exceptions. A name that the site does not see can only add refusals. by is the agent
-// whose rules decided.
+// the exceptions. Each of the names must be allowed: by is the first that is refused, else
+// the client's own.
 func (q *Query) Decide(p *rules.Policy) (o Result, by *rules.Agent) {
-	by = q.Names.Judged
-	o.Decision, o.Unseen = q.evaluate(p, by)
-	if q.Names.Visible != nil && o.Verdict == rules.Allow {
-		seen, unseen := q.evaluate(p, q.Names.Visible)
-		if o.Unseen = max(o.Unseen, unseen); seen.Verdict == rules.Refuse {
-			o.Decision, by = seen, q.Names.Visible
+	by = q.Names.Own
+	for name := range q.Names.Each {
+		d, unseen := q.evaluate(p, name)
+		if o.Unseen = max(o.Unseen, unseen); name == by || d.Verdict == rules.Refuse {
+			o.Decision, by = d, name
+		}
+		if d.Verdict == rules.Refuse {
+			break
 		}
 	}
 	if o.Reason == rules.ReasonRobotsUnreachable && p.Source().NoConnection {
@@ -172,28 +174,70 @@ func (t Effective) AsSubresource(o Result, kind string) Result {
 // TunnelIdentity returns the names of a client in a tunnel that is not intercepted: the
 // site sees its own User-Agent. id is the result of Identity.
 func (t Effective) TunnelIdentity(id Identity, userAgent string, identify func(string) *rules.Agent) Identity {
-	id.Shown, id.From, id.Visible = userAgent, "", nil
-	if own := identify(userAgent); t.Client != nil && !HasTokens(own, id.Judged) {
-		id.Visible = own
+	id.Shown, id.From, id.Seen = userAgent, "", nil
+	if seen := identify(userAgent); t.Client != nil && !HasTokens(seen, id.Own) {
+		id.Seen = seen
 	}
 	return id
 }
 
-// Identity holds the names of a request.
+// Identity holds the names of a request: each of them must be allowed. The list is fields of
+// a struct, so that making one for each request allocates nothing.
 type Identity struct {
-	Judged  *rules.Agent // whose rules apply
-	Visible *rules.Agent // seen by the site when it differs: both must be allowed; nil: the same
-	Shown   string       // the User-Agent that the site sees; empty: none
-	From    string       // sent in the From field; empty: the client's own
+	Own   *rules.Agent // declared, or seen by the site; recorded as the client's. Nil: the star group's
+	Seen  *rules.Agent // what the site sees, where Own has not all of its tokens; nil: the same
+	Shown string       // the User-Agent that the site sees; empty: none
+	From  string       // sent in the From field; empty: the client's own
 }
 
-// RateHints returns the delays that the groups of p for these names ask for.
-func (id Identity) RateHints(p *rules.Policy) []*rules.RateHint {
-	hints := p.RateHints(id.Judged)
-	if id.Visible != nil {
-		hints = slices.Concat(hints, p.RateHints(id.Visible))
+// Each calls yield with each of the names, Own first, until that returns false.
+func (id *Identity) Each(yield func(*rules.Agent) bool) {
+	if yield(id.Own) && id.Seen != nil {
+		yield(id.Seen)
+	}
+}
+
+// List returns the names that are not nil.
+func (id *Identity) List() (all []*rules.Agent) {
+	for a := range id.Each {
+		if a != nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// RateHints returns the delays that the groups of p for these names ask for, those of each
+// group once.
+func (id *Identity) RateHints(p *rules.Policy) (hints []*rules.RateHint) {
+	for a := range id.Each {
+		more := p.RateHints(a)
+		if hints == nil {
+			hints = more[:len(more):len(more)] // it belongs to p
+			continue
+		}
+		for _, w := range more {
+			if !slices.ContainsFunc(hints, func(o *rules.RateHint) bool { return o.Group == w.Group }) {
+				hints = append(hints, w)
+			}
+		}
 	}
 	return hints
+}
+
+// Fields returns the lines of some kinds that concern any of the names, in the order of the
+// file.
+func (id *Identity) Fields(p *rules.Policy, kinds ...rules.FieldKind) (all []rules.Field) {
+	for a := range id.Each {
+		for _, f := range p.Fields(a, kinds...) {
+			known := slices.ContainsFunc(all, func(o rules.Field) bool { return o.Line == f.Line })
+			if f.Scope != rules.ScopeOther && !known {
+				all = append(all, f)
+			}
+		}
+	}
+	slices.SortFunc(all, func(f, g rules.Field) int { return cmp.Compare(f.Line, g.Line) })
+	return all
 }
 
 // Identity returns the names of a request with the User-Agent field given.
@@ -201,14 +245,14 @@ func (id Identity) RateHints(p *rules.Policy) []*rules.RateHint {
 func (t Effective) Identity(userAgent string, identify func(string) *rules.Agent) Identity {
 	c := t.Client
 	if c == nil {
-		return Identity{Judged: identify(userAgent), Shown: userAgent}
+		return Identity{Own: identify(userAgent), Shown: userAgent}
 	}
-	id := Identity{Judged: c.Agent, Shown: cmp.Or(c.SendUserAgent, userAgent), From: c.SendFrom}
-	visible := identify(id.Shown)
-	if id.Judged == nil {
-		id.Judged = visible
-	} else if !HasTokens(visible, id.Judged) {
-		id.Visible = visible
+	id := Identity{Own: c.Agent, Shown: cmp.Or(c.SendUserAgent, userAgent), From: c.SendFrom}
+	seen := identify(id.Shown)
+	if id.Own == nil {
+		id.Own = seen
+	} else if !HasTokens(seen, id.Own) {
+		id.Seen = seen
 	}
 	return id
 }

@@ -156,14 +156,20 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 	return appendText(a, "error", o.Err)
 }
 
-// agentOf returns the product token that an entry was judged by, and its source.
+// agentOf returns the product token whose group decided, else the client's own, and its
+// source.
 func agentOf(e *Entry) (name, from string) {
-	switch {
-	case e.Agent == nil:
+	if e.Agent == nil {
 		return "", "none"
-	case e.Agent.Declared:
+	}
+	role := e.Agent.Role
+	if e.Decision.Token != "" {
+		role = e.Decision.Role
+	}
+	switch {
+	case role == rules.Declared:
 		from = "declared"
-	case e.UserAgent == "":
+	case e.UserAgent == "" && e.Sent == "":
 		return "*", "none"
 	default:
 		from = "user-agent"

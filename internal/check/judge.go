@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 	}
 	id := t.Identity(userAgent, j.agent)
 	if j.Delays {
-		a.Names = id.Judged.Names()
+		a.Names = id.Own.Names()
 	}
 	barred, why := j.Barred(origin, target)
 	if t.Purposes = nil; j.uses != nil {
@@ -200,25 +201,24 @@ func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity,
 // visits returns the lines about the time of day outside of which requests of a client with
 // some names wait, and the share of the day that they leave.
 func visits(names acl.Identity, p *rules.Policy) (lines []string, open float64) {
-	var day [24 * 60]bool
-	for _, f := range p.Fields(names.Judged, rules.VisitTime) {
-		s, ok := f.Speed()
-		w := s.Window
-		if !ok || w.From == w.To || f.Scope == rules.ScopeOther {
-			continue
-		}
-		lines = append(lines, fmt.Sprintf("line %d, %s: %s", f.Line, f.Kind, f.Value))
-		for m := range day {
-			day[m] = day[m] || w.Contains(time.Unix(int64(m)*60, 0))
+	for _, f := range names.Fields(p, rules.VisitTime) {
+		if s, ok := f.Speed(); ok && s.Window.From != s.Window.To {
+			lines = append(lines, fmt.Sprintf("line %d, %s: %s", f.Line, f.Kind, f.Value))
 		}
 	}
-	minutes := 0
-	for _, is := range day {
-		if is {
+	if len(lines) == 0 {
+		return nil, 0
+	}
+	const day = 24 * 60
+	minutes, hints := 0, names.RateHints(p)
+	for m := range day {
+		at := time.Unix(int64(m)*60, 0)
+		closed := func(w *rules.RateHint) bool { from, _ := w.NextVisit(at); return from.After(at) }
+		if !slices.ContainsFunc(hints, closed) {
 			minutes++
 		}
 	}
-	return lines, float64(minutes) / float64(len(day))
+	return lines, float64(minutes) / day
 }
 
 // setSource fills in how the policy was obtained.

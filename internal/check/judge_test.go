@@ -93,6 +93,22 @@ func TestHeed_ADelayHasWhatElseBoundsRequests(t *testing.T) {
 	}
 }
 
+// The delay and the hours of a client that is declared under one name and shows another are
+// those of both, as they are for the proxy.
+func TestHeed_ADelayIsThatOfEachName(t *testing.T) {
+	t.Parallel()
+	text := "User-agent: NewsBot\nCrawl-delay: 2\nVisit-time: 0000-1200\nDisallow: /x\n\nUser-agent: Lab\nCrawl-delay: 3\nVisit-time: 0600-1800\nDisallow: /x\n"
+	j := &Judge{Now: time.Now, Delays: true, Rules: &acl.Rules{Clients: []acl.Client{{Agent: rules.Declare("NewsBot")}}}}
+	j.Pacing = pace.Settings{MaxDelay: time.Hour, ObeyVisits: true}
+	a, err := j.Ask(t.Context(), "Lab/1", "http://h.test/", policyWith(rules.Source{State: rules.Available}, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := a.Delay; d.Seconds != 3 || d.Group != "lab" || len(d.Visits) != 2 || d.Open != 0.25 {
+		t.Errorf("%+v", d)
+	}
+}
+
 // Of the judgements on the pages of a site, only the first has what is the same for all.
 func TestHeed_PagesOfASiteAreJudgedTogether(t *testing.T) {
 	t.Parallel()

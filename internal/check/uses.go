@@ -47,7 +47,7 @@ func (j *Judge) ForPurposes(purposes []signal.Purpose, page string, documents us
 // p allows, and adds it to a. The error is that of a page that cannot be read.
 func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question, p *rules.Policy, o rules.Origin) error {
 	r := &usage.Request{
-		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: usage.Agents(q.Names.Judged, q.Names.Visible),
+		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: q.Names.List(),
 		Purposes: u.purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
 	v, _ := u.judged.Request(ctx, r) // no client leaves

@@ -92,13 +92,13 @@ func (s *shownFor) names() {
 	switch c := s.Client; {
 	case c != nil && c.Agent != nil:
 		s.row("judged as", "%s (agent)", tokenNames(c.Agent))
-		if id.Visible != nil {
+		if id.Seen != nil {
 			s.row("", "and as what its own User-Agent names, since the site does not see that name")
 		}
 	case s.userAgent == "" && id.Shown == "":
 		s.row("judged as", "what its User-Agent names")
 	default:
-		s.row("judged as", "%s (from its User-Agent)", tokenNames(id.Judged))
+		s.row("judged as", "%s (from its User-Agent)", tokenNames(id.Own))
 	}
 	if c := s.Client; c != nil && c.SendUserAgent != "" {
 		s.row("sends", "User-Agent: %s", console.Quoted(c.SendUserAgent))

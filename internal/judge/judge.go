@@ -12,7 +12,6 @@ package judge
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"time"
 
 	"heed/internal/acl"
@@ -146,7 +145,7 @@ func (q *Question) Decide() (Verdict, Need) {
 // bySettings decides by what the operator has settled for the client and the site.
 func (q *Question) bySettings(v *Verdict) (next stage) {
 	var settled bool
-	v.Agent = q.Names.Judged
+	v.Agent = q.Names.Own
 	if q.Barred != "" {
 		v.Result = acl.Result{Decision: rules.Decision{Reason: q.Barred}, Unjudged: q.Barred == rules.ReasonLoop}
 		v.Self = q.Barred == rules.ReasonLoop
@@ -290,12 +289,9 @@ func DelayOf(p *rules.Policy, names acl.Identity, least, longest time.Duration, 
 	if d.Kept = d.Asked; longest > 0 {
 		d.Kept = min(d.Asked, longest)
 	}
-	for _, agent := range []*rules.Agent{names.Judged, names.Visible} {
-		for _, f := range p.Fields(agent, rules.CrawlDelay, rules.RequestRate, rules.VisitTime) {
-			known := slices.ContainsFunc(d.Ignored, func(o rules.Field) bool { return o.Line == f.Line })
-			if f.Scope != rules.ScopeOther && !f.Understood() && !known && (agent != nil || names.Judged == nil) {
-				d.Ignored = append(d.Ignored, f)
-			}
+	for _, f := range names.Fields(p, rules.CrawlDelay, rules.RequestRate, rules.VisitTime) {
+		if !f.Understood() {
+			d.Ignored = append(d.Ignored, f)
 		}
 	}
 	return d

@@ -28,7 +28,7 @@ func question(target string) Question {
 	return Question{
 		Query: acl.Query{
 			Effective: (&acl.Rules{}).For(nil, rules.Origin{Scheme: "http", Host: "site.test", Port: 80}, time.Now()),
-			Target:    rules.NewTarget(target), Names: acl.Identity{Judged: rules.Identify("TestBot/1"), Shown: "TestBot/1"}, Now: time.Now(),
+			Target:    rules.NewTarget(target), Names: acl.Identity{Own: rules.Identify("TestBot/1"), Shown: "TestBot/1"}, Now: time.Now(),
 		},
 		Policy: p, Held: []*rules.Policy{}, SelfKnown: true,
 	}
@@ -40,8 +40,8 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 	policy := q.Policy
 	q.Policy, q.Held, q.SelfKnown, q.Names.Shown = nil, nil, false, ""
 	q.Effective.Purposes = []signal.Purpose{signal.PurposeTraining}
-	refuses := signal.Judge(signal.Input{Target: q.Target, Crawl: true, Agent: q.Names.Judged,
-		Robots: signal.ReadRobots(rules.New(rules.Source{State: rules.Available}, []byte("Content-Usage: train-ai=n\n")), q.Names.Judged, "u")})
+	refuses := signal.Judge(signal.Input{Target: q.Target, Crawl: true, Agent: q.Names.Own,
+		Robots: signal.ReadRobots(rules.New(rules.Source{State: rules.Available}, []byte("Content-Usage: train-ai=n\n")), q.Names.Own, "u")})
 	for _, step := range []struct {
 		need Need
 		find func()

@@ -57,7 +57,7 @@ type Refusal struct {
 // Decision returns the decision that r makes about a request that the rules allow by the
 // decision given: the statement is in place of a rule.
 func (r *Refusal) Decision(allowed rules.Decision) rules.Decision {
-	d := rules.Decision{Reason: r.Reason, Group: allowed.Group, Token: allowed.Token, Piece: allowed.Piece}
+	d := rules.Decision{Reason: r.Reason, Group: allowed.Group, Token: allowed.Token, Piece: allowed.Piece, Role: allowed.Role}
 	if s := r.Statement; s != nil {
 		d.Rule, d.Line, d.Variant = s.Text, s.Line, s.Variant
 	}

@@ -69,7 +69,7 @@ func recordedJudgement(t *replay.Explained) *control.Judgement {
 	if t.Sent != "" {
 		j.Agent = t.Sent
 	}
-	if t.Declared {
+	if t.Role() == rules.Declared {
 		j.Agent = strings.Join(t.Tokens, ", ")
 	}
 	if p := t.Policy; p != nil {

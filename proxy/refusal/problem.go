@@ -108,7 +108,7 @@ func (a *Answer) explain(p *Problem) string {
 		who := "It was judged under the rules for all agents, since no group names this one."
 		if e.Decision.Token != "" {
 			who = fmt.Sprintf("The piece %s of the User-Agent led to the group that holds it.", safetext.Quote(e.Decision.Piece))
-			if e.Agent != nil && e.Agent.Declared {
+			if e.Decision.Role == rules.Declared {
 				who = fmt.Sprintf("The declared name %s led to the group that holds it.", safetext.Quote(e.Decision.Token))
 			}
 		}

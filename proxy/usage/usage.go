@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 	"weak"
@@ -272,9 +271,4 @@ func (j *Judge) confirmed(q *Request, r *http.Request, h http.Header) (version, 
 		return version{}, false
 	}
 	return j.pages.Get(key)
-}
-
-// Agents returns the agents that are not nil, without repetitions.
-func Agents(all ...*rules.Agent) []*rules.Agent {
-	return slices.Compact(slices.DeleteFunc(all, func(a *rules.Agent) bool { return a == nil }))
 }

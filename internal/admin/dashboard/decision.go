@@ -79,7 +79,7 @@ func (d *Dashboard) decisionRobots(w http.ResponseWriter, r *http.Request) {
 func agentPieces(t *replay.Explained) (pieces []piece, judged string) {
 	agent := cmp.Or(t.Sent, t.UserAgent)
 	switch {
-	case t.Declared:
+	case t.Role() == rules.Declared:
 		return []piece{{Text: agent}}, "The settings declare the names that it is judged under: " + strings.Join(t.Tokens, ", ") + "."
 	case agent == "":
 		return nil, "It sent no User-Agent: the rules for all robots (*) apply."

@@ -232,13 +232,13 @@ func (a *assessment) decide(later time.Duration) {
 	case q.Effective.Mode.String() != a.client.Mode && (a.bySignal || !a.late):
 		a.class, a.note = Different, fmt.Sprintf("by these settings the mode is %s, recorded is %s", q.Effective.Mode, a.client.Mode)
 	case !a.sameNames():
-		a.class, a.note = Different, "it is judged under other names: "+strings.Join(namesOf(q.Names.Judged), ", ")
+		a.class, a.note = Different, "it is judged under other names: "+strings.Join(namesOf(q.Names.Own), ", ")
 	}
 }
 
 // sameNames reports whether the agent is judged under the recorded names.
 func (a *assessment) sameNames() bool {
-	names, recorded := namesOf(a.query.Names.Judged), a.client.Tokens
+	names, recorded := namesOf(a.query.Names.Own), a.client.Tokens
 	if last := len(recorded) - 1; last >= 0 && recorded[last] == audit.CutMark && len(names) > last {
 		names, recorded = names[:last], recorded[:last]
 	}

@@ -123,7 +123,7 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	t.setAge(a)
 	t.setPolicy(a.policy)
 	t.Text, t.Robots, t.RobotsLine = lineOf(a.policy.body, line), a.policy.body, line
-	if a.query.Names.Judged != nil && !a.doubt {
+	if a.query.Names.Own != nil && !a.doubt {
 		target := a.Target
 		if target == "" || target == "*" {
 			target = "/"

@@ -155,6 +155,15 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 	return d, nil
 }
 
+// Role returns the role of the name whose rules decided: without one, of the client's own
+// names.
+func (d *Decision) Role() rules.Role {
+	if !d.Declared || d.Token != "" && !slices.Contains(d.Tokens, d.Token) {
+		return rules.Seen
+	}
+	return rules.Declared
+}
+
 // jsonOf returns a recorded text as JSON; nil for one that is not.
 func jsonOf(text string) json.RawMessage {
 	if !json.Valid([]byte(text)) {

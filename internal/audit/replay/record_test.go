@@ -208,7 +208,7 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 		e.Judged = audit.ByHost
 		q.Names = q.Effective.TunnelIdentity(q.Names, e.UserAgent, rules.Identify)
 	}
-	e.Config, e.Settings, e.Agent, e.ClientName, e.Mode = b.Hash, b.Text, q.Names.Judged, q.Effective.Name(), q.Effective.Mode.String()
+	e.Config, e.Settings, e.Agent, e.ClientName, e.Mode = b.Hash, b.Text, q.Names.Own, q.Effective.Name(), q.Effective.Mode.String()
 	if q.Names.Shown != e.UserAgent {
 		e.Sent = q.Names.Shown
 	}

@@ -60,7 +60,7 @@ func (v *visitor) get(host, target, field, html string) {
 		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: v.agent, UserAgent: "TestBot/1.0", Config: "1", Settings: settings,
 		Method: "GET", Scheme: "https", Host: host, Target: target, Judged: audit.ByPath, Policy: p,
 	}
-	q := acl.Query{Effective: (&acl.Rules{}).For(nil, p.Source().Origin, e.Time), Names: acl.Identity{Judged: v.agent}, Target: rules.NewTarget(target)}
+	q := acl.Query{Effective: (&acl.Rules{}).For(nil, p.Source().Origin, e.Time), Names: acl.Identity{Own: v.agent}, Target: rules.NewTarget(target)}
 	o, needless := q.WithoutRules()
 	if needless {
 		e.Policy = nil

@@ -111,7 +111,7 @@ func appendAge(rows []byte, e *audit.Entry) []byte {
 // client returns the id of e's client at address. The key is made of the values of
 // the row, so that a known client is found without encoding JSON.
 func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
-	user, declared := audit.Bounded(s.o.Privacy.User(e.User)), e.Agent != nil && e.Agent.Declared
+	user, declared := audit.Bounded(s.o.Privacy.User(e.User)), e.Agent != nil && e.Agent.Role == rules.Declared
 	b := appendText(appendText(s.scratch[:0], address), user)
 	b = appendText(appendText(b, e.ClientName), e.Mode)
 	b = appendFlag(appendSome(b, audit.Bounded(e.UserAgent)), declared)

@@ -101,7 +101,7 @@ type Decision struct {
 	// the client wrote it.
 	Piece string
 	// Variant names the reading of the target that decided: "" for the target
-	// as sent, else "v1" to "v5" (readings.go) for an ambiguous spelling, and "v0" for the
+	// as sent, else "v1" to "v7" (readings.go) for an ambiguous spelling, and "v0" for the
 	// decoded form under the profile google.
 	Variant string
 }
@@ -175,15 +175,20 @@ func (e *engine) decide(d *Decision, sets []ruleSet, target string, steps *int) 
 
 // plain reports whether a target has one reading, and is its own packed form.
 func (d *differences) plain(target string) bool {
-	inQuery := false
+	inQuery, wide := false, false
 	for i := 0; i < len(target); i++ {
 		c := target[i]
 		switch {
 		case unreserved[c]:
 		case d.asSent && !legal[c]:
 			return false
+		case c-'!' > '~'-'!': // not a visible character of ASCII
+			if c >= codeFirst {
+				return false
+			}
+			wide = true
 		case inQuery:
-			if !d.asSent && (c == '/' || c == '?' || c == '%' || c >= codeFirst) {
+			if !d.asSent && (c == '/' || c == '?' || c == '%') {
 				return false
 			}
 		case c == '?':
@@ -192,11 +197,11 @@ func (d *differences) plain(target string) bool {
 			if i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.' || target[i+1] == ';') {
 				return false
 			}
-		case !d.asSent && (c == '%' || c == '\\' || c == '&' || c == '=' || c >= codeFirst || c == ';' && d.allReadings):
+		case !d.asSent && (c == '%' || c == '\\' || c == '&' || c == '=' || c == ';' && d.allReadings):
 			return false
 		}
 	}
-	return true
+	return !wide || oneEnd(target)
 }
 
 // decideIn judges a target in all of its readings, in the memory of s, which has begun. It
@@ -226,13 +231,22 @@ func (e *engine) decideIn(d *Decision, s *scratch, sets []ruleSet, target string
 // read calls judge with each reading of a target, that as sent first, until
 // judge returns false. What judge is given is valid during the call only.
 func (d *differences) read(s *scratch, target string, judge func(name, reading string) bool) {
-	if d.asSent {
-		s.sentReadings(target, judge)
-		return
+	both := func(name, reading string) bool {
+		if !judge(name, reading) {
+			return false
+		}
+		cut := trimBlanks(reading, d.asSent)
+		return name == "" || cut == reading || judge(name, cut)
 	}
-	s.target = appendTarget(s.target[:0], target)
-	if judge("", view(s.target)) {
-		s.readings(view(s.target), d.allReadings, judge)
+	each := func(name, target string) bool {
+		if d.asSent {
+			return s.sentReadings(name, target, both)
+		}
+		s.target = appendTarget(s.target[:0], target)
+		return s.readings(name, view(s.target), d.allReadings, both)
+	}
+	if each("", target) {
+		s.endings(target, each)
 	}
 }
 
@@ -290,12 +304,13 @@ func (e *engine) bestRule(s *judging, set *ruleSet, target string) int {
 // also allows a reading that rule refuses would refuse: it is an Allow without
 // wildcards, the better of both, and matches when its own escapes are read away as
 // those of the target were. An Allow that names a URL as it is sent names it in
-// every spelling.
+// every spelling. Where a reading is the target without its last octets, or with octets
+// that are not UTF-8 as others, any better Allow counts: it names these octets.
 func (e *engine) allowsReading(s *judging, sent, refuses int, name, target string) bool {
-	if sent < 0 || e.rules[sent].line&ruleWild != 0 || !e.rules[sent].allows() || !e.better(sent, refuses) {
+	if sent < 0 || !e.rules[sent].allows() || !e.better(sent, refuses) {
 		return false
 	}
-	return e.namesReading(s, sent, name, target)
+	return name == readV6 || name == readV7 || e.rules[sent].line&ruleWild == 0 && e.namesReading(s, sent, name, target)
 }
 
 // decision sets d, which is zero, to the Decision of a rule of one of the sets. Without a

@@ -21,6 +21,8 @@ import (
 //	    v3's separators and v1 and v2, from the segments that are empty, "." or ".." then;
 //	    with all readings also from every segment
 //	v5  escapes decoded once more, then v3
+//	v6  blanks at the end cut (ends.go), then v1 to v5
+//	v7  octets that are not UTF-8 read as ISO 8859-1 (ends.go), then v1 to v5
 //
 // Servers differ in their separators: one that decodes "%2F" may
 // have files with a "\" in their name, so that "/a%5Cb/..%2Fc" is its "/c".
@@ -34,6 +36,8 @@ const (
 	readV3 = "v3"
 	readV4 = "v4"
 	readV5 = "v5"
+	readV6 = "v6"
+	readV7 = "v7"
 )
 
 // foldings are the sets of octets that servers read as "/" besides "/" itself.
@@ -67,6 +71,7 @@ type scratch struct {
 	judging
 	target, last, bare, path, folded, merged, reading []byte
 	cut, again, decoded                               []byte // for parameters, and for v5
+	ended, wide                                       []byte // for v6 and v7
 
 	sent []byte // the target as sent, packed
 
@@ -105,29 +110,33 @@ func (s *scratch) before(those *[]uint64, name, text string) bool {
 // than the next use of b: it must not be kept.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// readings calls judge with each reading of the packed target but the first,
-// until judge returns false. What judge is given is valid during the call only.
-func (s *scratch) readings(target string, all bool, judge func(name, target string) bool) {
+// readings calls judge with each reading of the packed target, which is called name, until
+// judge returns false. What judge is given is valid during the call only.
+func (s *scratch) readings(name, target string, all bool, judge func(name, target string) bool) bool {
+	if !judge(name, target) {
+		return false
+	}
 	path, _, _ := strings.Cut(target, "?")
 	query := target[len(path):]
 	s.bare = appendBareQuery(s.bare[:0], query)
-	if view(s.bare) != query && !judge("", s.join(append(s.reading[:0], path...), view(s.bare))) {
-		return
+	if view(s.bare) != query && !judge(name, s.join(append(s.reading[:0], path...), view(s.bare))) {
+		return false
 	}
 	if !ambiguous(path, all) {
-		return
+		return true
 	}
 	s.slashEnds = strings.HasSuffix(path, "/")
+	s.resolved = s.resolved[:0]
 	if !s.judgeResolved(path, query, readV1, readV2, judge) || !s.judgeFolded(path, path, query, readV3, judge) ||
 		!s.judgeData(path, query, readV3, true, judge) || !s.judgeParameters(path, query, readV4, all, judge) {
-		return
+		return false
 	}
 	if all && strings.IndexByte(path, '%') >= 0 {
 		s.decoded = decodeAgain(s.decoded[:0], path)
-		if s.judgeFolded("", view(s.decoded), query, readV5, judge) {
+		return s.judgeFolded("", view(s.decoded), query, readV5, judge) &&
 			s.judgeParameters(view(s.decoded), query, readV5, all, judge)
-		}
 	}
+	return true
 }
 
 // judgeFolded judges path with the separators of each kind of server as "/". A path

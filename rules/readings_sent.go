@@ -16,10 +16,9 @@ const (
 // readV0 names the readings of formDecoded and formBare.
 const readV0 = "v0"
 
-// sentReadings calls judge with each reading of a target that is compared as sent,
-// until judge returns false. What judge is given is valid during the call only.
-func (s *scratch) sentReadings(target string, judge func(name, target string) bool) {
-	name := ""
+// sentReadings calls judge with each reading of a target that is compared as sent, and is
+// called name, until judge returns false.
+func (s *scratch) sentReadings(name, target string, judge func(name, target string) bool) bool {
 	for form := range allForms {
 		s.target = appendForm(s.target[:0], target, form)
 		if form > formSent && view(s.target) == view(s.last) {
@@ -27,10 +26,11 @@ func (s *scratch) sentReadings(target string, judge func(name, target string) bo
 		}
 		s.last = append(s.last[:0], s.target...)
 		if !s.sentForm(view(s.target), name, judge) {
-			return
+			return false
 		}
 		name = readV0
 	}
+	return true
 }
 
 // sentForm judges one form in all of its readings.

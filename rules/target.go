@@ -127,8 +127,9 @@ type chooser struct {
 	choice Choice
 	only   func(i int) bool
 
-	of   []int // that count for the reading that was judged last
-	sent int   // the one of those for the target as sent that has no wildcards; -1: none
+	of    []int // that count for the reading that was judged last
+	sent  int   // the one of those for the target as sent that has no wildcards; -1: none
+	first int   // the first of those for the target as sent; -1: none
 }
 
 // selectEach returns a Selection for each reading of a target, as Paths.Select does.
@@ -143,7 +144,10 @@ func (c *chooser) selectEach(s *scratch, text string, how differences) (selectio
 		case s.steps < 0:
 			return false
 		case first:
-			c.sent, first = c.withoutWildcards(), false
+			c.sent, c.first, first = c.withoutWildcards(), -1, false
+			if len(c.of) > 0 {
+				c.first = c.of[0]
+			}
 		case c.sentCounts(s, name, reading):
 			return true
 		}
@@ -193,14 +197,18 @@ func (c *chooser) withoutWildcards() int {
 // sentCounts reports whether the path that counts for the target as sent counts for a
 // reading as well, in place of those that were found.
 func (c *chooser) sentCounts(s *scratch, name, reading string) bool {
-	if c.sent < 0 || len(c.of) == 0 {
+	sent, named := c.sent, name == readV6 || name == readV7 // as in allowsReading
+	if named {
+		sent = c.first
+	}
+	if sent < 0 || len(c.of) == 0 {
 		return false
 	}
-	better := c.sent < c.of[0]
+	better := sent < c.of[0]
 	if c.choice == Longest {
-		better = c.rules[c.sent].length > c.rules[c.of[0]].length
+		better = c.rules[sent].length > c.rules[c.of[0]].length
 	}
-	return better && c.namesReading(&s.judging, c.sent, name, reading)
+	return better && (named || c.namesReading(&s.judging, sent, name, reading))
 }
 
 // known reports whether an earlier reading has the paths of the last one.
@@ -292,10 +300,5 @@ func SendableTarget(target string) (sendable string, ok bool) {
 	if strings.IndexByte(sendable, '#') >= 0 {
 		sendable = strings.ReplaceAll(sendable, "#", "%23")
 	}
-	for i := range len(sendable) {
-		if c := sendable[i]; c <= ' ' || c == 0x7f {
-			return sendable, false
-		}
-	}
-	return sendable, true
+	return sendable, Sendable(sendable)
 }

@@ -309,7 +309,7 @@ func checkPattern(p string) error {
 	switch {
 	case p == "" || p[0] != '/' && p[0] != '*':
 		return fmt.Errorf("%q is no path pattern: it begins with a slash, or with a star", p)
-	case strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r == '#' || r == 0x7f }):
+	case !rules.Sendable(p), strings.Contains(p, "#"):
 		return fmt.Errorf("%q is no path pattern: write a blank as %%20 and a # as %%23", p)
 	}
 	return nil

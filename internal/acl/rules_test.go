@@ -109,7 +109,7 @@ func TestHeed_ABreakEndsByItself(t *testing.T) {
 
 func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
 	allow := exception(t, Exception{Patterns: []string{"/api/", "/feed$"}, Reason: "letter 14", Expires: noon, Clients: []string{"news"}})
-	refuse := exception(t, Exception{Patterns: []string{"/api/admin"}, Refuse: true, Reason: "asked by mail"})
+	refuse := exception(t, Exception{Patterns: []string{"/api/admin", "/b.txt$"}, Refuse: true, Reason: "asked by mail"})
 	b := &Rules{
 		Clients: []Client{{Name: "news"}, {Name: "other"}},
 		Hosts:   []Host{{Match: []HostPattern{host(t, "example.org")}, Exceptions: []*Exception{allow, refuse}}},
@@ -134,6 +134,9 @@ func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
 		{1, "/x/../api/admin", false, early, refuse},
 		{0, "/api/..;x/private", true, early, nil}, // "/private" to a servlet container
 		{1, "/;x/api/admin", false, early, refuse},
+		{0, "/feed\xa0", true, early, nil}, // "/feed" to Python's http.server
+		{1, "/b.txt\xa0", false, early, refuse},
+		{1, "/b.txt%C2%85", false, early, refuse},
 	} {
 		got, rule := b.For(&b.Clients[c.client], origin(t, "http://example.org"), c.at).Exception(rules.NewTarget(c.target), c.refused, c.at)
 		if got != c.want {

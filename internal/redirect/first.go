@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"heed/rules"
 )
 
 // Kind is what a client speaks on a connection.
@@ -70,7 +72,7 @@ func Classify(first []byte) (k Kind, more bool) {
 // octets that are not visible ASCII. Other protocols begin with any of them, so that what
 // follows the blanks must be a method.
 func classifyLed(first []byte) (k Kind, more bool) {
-	line := first[until(first, func(c byte) bool { return !isBlank(c) }):]
+	line := first[until(first, func(c byte) bool { return !rules.IsBlank(c) }):]
 	for method := range methods {
 		n := min(len(line), len(method))
 		switch {
@@ -119,15 +121,15 @@ func classifyLine(first []byte) (k Kind, more bool) {
 	if end := until(first, isNoTokenOctet); end < len(first) && methods[strings.ToUpper(string(first[:end]))] {
 		return HTTP1, false
 	}
-	end := until(first, func(c byte) bool { return c < ' ' || c == 0x7f || isBlank(c) })
+	end := until(first, func(c byte) bool { return rules.IsControl(c) || rules.IsBlank(c) })
 	switch {
 	case end == len(first):
 		return inDoubt(first)
-	case !isBlank(first[end]), first[end] == '\n':
+	case !rules.IsBlank(first[end]), first[end] == '\n':
 		return Other, false
 	}
 	target := first[end:]
-	return classifyTarget(first, target[until(target, func(c byte) bool { return c == '\n' || !isBlank(c) }):])
+	return classifyTarget(first, target[until(target, func(c byte) bool { return c == '\n' || !rules.IsBlank(c) }):])
 }
 
 // classifyTarget classifies a line by what follows a word that is not a usual method: an
@@ -169,13 +171,6 @@ func until(text []byte, ends func(byte) bool) int {
 
 // isVisible reports whether c is a visible character of ASCII.
 func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
-
-// isBlank reports whether a server takes c for a space: RFC 9112 §3 names those up to
-// 0x20, and what reads a line as ISO 8859-1 and splits it at the white space of Unicode
-// (Python's http.server) adds the others.
-func isBlank(c byte) bool {
-	return c == ' ' || c >= '\t' && c <= '\r' || c >= 0x1c && c <= 0x1f || c == 0x85 || c == 0xa0
-}
 
 // isNoTokenOctet reports whether no method contains c (RFC 9110 §5.6.2).
 func isNoTokenOctet(c byte) bool { return !httpguts.IsTokenRune(rune(c)) }

@@ -291,6 +291,8 @@ var spellings = map[string]string{
 	"v3": `v3: escaped slashes and \ are slashes`,
 	"v4": "v4: without what follows ;",
 	"v5": "v5: decoded once more",
+	"v6": "v6: without the blanks at its end",
+	"v7": "v7: octets that are not UTF-8 read as ISO 8859-1",
 }
 
 func spelling(variant string) string {

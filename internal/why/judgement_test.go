@@ -7,7 +7,7 @@ import (
 )
 
 func TestEverySpellingAndWayToAGroupHasWords(t *testing.T) {
-	for _, variant := range []string{"v0", "v1", "v2", "v3", "v4", "v5"} {
+	for _, variant := range []string{"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"} {
 		if spelling(variant) == variant {
 			t.Errorf("%s has no words", variant)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"heed/rules"
 )
 
 // Field is a line of a head or of a trailer section.
@@ -94,7 +96,7 @@ func (h *Head) parseRequestLine(line string) *Fault {
 		kind = BadMethod
 	case at < 0 && strings.IndexByte(rest, ' ') < 0, h.Target == "":
 		kind = BadRequestLine
-	case at >= 0 && hasBlank(h.Target):
+	case at >= 0 && !rules.Sendable(h.Target):
 		kind = BadTarget
 	case !ok:
 		kind = BadVersion
@@ -319,16 +321,6 @@ func hasControl(text string) bool { return !httpguts.ValidHeaderFieldValue(text)
 // hasBreak reports whether text contains an octet that some recipient takes for the end
 // of a line or of a text.
 func hasBreak(text string) bool { return strings.ContainsAny(text, "\r\n\x00") }
-
-// hasBlank reports whether text contains an octet that no target may contain.
-func hasBlank(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c <= ' ' || c == 0x7f {
-			return true
-		}
-	}
-	return false
-}
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 

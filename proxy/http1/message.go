@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"heed/rules"
 )
 
 // Message is a head that is written. Its fields are those of Header, in the order and with
@@ -61,7 +63,7 @@ func (m *Message) appendLine(b []byte) ([]byte, *Fault) {
 		switch {
 		case !isToken(m.Method):
 			return b, newFault(BadMethod, false, "")
-		case m.Target == "" || hasBlank(m.Target):
+		case m.Target == "" || !rules.Sendable(m.Target):
 			return b, newFault(BadTarget, false, "")
 		case !httpguts.ValidHostHeader(m.Host):
 			return b, newFault(BadHost, false, host)
@@ -82,7 +84,7 @@ func (m *Message) appendLine(b []byte) ([]byte, *Fault) {
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		c := text[i]
-		if c < ' ' && c != '\t' || c == 0x7f { // RFC 9110 §5.5
+		if rules.IsControl(c) && c != '\t' { // RFC 9110 §5.5
 			c = ' '
 		}
 		b = append(b, c)

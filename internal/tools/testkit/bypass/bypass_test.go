@@ -68,21 +68,23 @@ type rig struct {
 	agents  atomic.Int64
 }
 
-func newRig(t *testing.T, s server) *rig {
+// newRig starts a server, its witness and a heed, with lines of its configuration.
+func newRig(t *testing.T, s server, settings ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, name: s.name, site: s.name + ".test"}
 	r.server = s.start(t, writeSite(t))
 	ca := testkit.NewCA(t)
 	r.witness = newWitness(t, r.server, r.site, ca)
 	r.heed = testkit.Start(t, testkit.Options{Config: fmt.Sprintf(`listen = "127.0.0.1:0"
+%[6]s
 [upstream]
-ca_file = %q
+ca_file = %[1]q
 [upstream.resolve]
 "%[2]s:80" = %[3]q
 "%[2]s:443" = %[4]q
 "free.test:80" = %[5]q
 "free.test:443" = %[5]q
-`, ca.File, r.site, r.witness.http, r.witness.https, startFree(t))})
+`, ca.File, r.site, r.witness.http, r.witness.https, startFree(t), strings.Join(settings, "\n"))})
 	r.roots = x509.NewCertPool()
 	pem, err := os.ReadFile(r.heed.State + "/ca.pem")
 	if err != nil {

@@ -214,7 +214,7 @@ const trustHint = "; if this client does not trust heed's CA yet, give it the fi
 func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	c.Close()
 	t.proxy.caTrust.Closed(&t.trust)
-	e := t.proxy.unreadEntry(t.addr, t)
+	e := t.proxy.unreadEntry(t.addr, t.client, t)
 	if reason == rules.ReasonUntrusted {
 		detail += trustHint
 		t.proxy.caTrust.Rejected(&t.trust, e.Time)

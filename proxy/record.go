@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"heed/internal/acl"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -161,12 +162,15 @@ func (x *exchange) truncation() error {
 	return x.download.err
 }
 
-// unreadEntry returns the record of a request that no handler has seen, of a client
+// unreadEntry returns the record of a request that no handler has seen, of the client by
 // at an address with its port, in t or outside tunnels where that is nil.
-func (p *Proxy) unreadEntry(client string, t *tunnel) *audit.Entry {
-	e := &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: client, Judged: audit.NotJudged}
+func (p *Proxy) unreadEntry(client string, by acl.ClientInfo, t *tunnel) *audit.Entry {
+	e := &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: client, User: by.User, Judged: audit.NotJudged}
 	if r := p.config.Live().Rules; r != nil {
 		e.Config, e.Settings = r.Hash, r.Text
+		if c := r.ClientOf(by); c != nil {
+			e.ClientName = c.Name
+		}
 	}
 	if t != nil {
 		e.Scheme, e.Host = t.origin.Scheme, t.origin.Authority()

@@ -31,7 +31,6 @@ type request struct {
 	userAgent string // the User-Agent field; empty: none
 	part      string // its Sec-Fetch-Dest as a part of a page; empty: it is none
 	page      string // the address of that page; empty: not known
-	reads     bool   // it is a GET or HEAD whose answer is a page, and no WebSocket
 	origin    rules.Origin
 	host      string       // of origin, with the port unless it is the scheme's own; empty: no origin is known
 	target    string       // path and query as they are sent; empty: not known
@@ -40,11 +39,11 @@ type request struct {
 	mismatch  string       // which names differ, when that is only reported; empty: none
 	header    http.Header  // its fields as they are sent on; nil until its target is located
 
-	unseen    rules.Reason // why heed does not look inside although it should; empty: the settings say so
-	https     acl.HTTPS    // what becomes of this CONNECT; Intercept for all other requests
-	own       bool         // the request is for a local service of its own run
-	signature bool         // it has a field of a signature, and is not signed by heed; meaningful for a client with a Signer
-
+	unseen     rules.Reason  // why heed does not look inside although it should; empty: the settings say so
+	https      acl.HTTPS     // what becomes of this CONNECT; Intercept for all other requests
+	own        bool          // the request is for a local service of its own run
+	signature  bool          // it has a field of a signature, and is not signed by heed; meaningful for a client with a Signer
+	reads      bool          // it is a GET or HEAD whose answer is a page, and no WebSocket
 	identified bool          // effective and names are set
 	effective  acl.Effective // the settings for the client at the origin
 	names      acl.Identity

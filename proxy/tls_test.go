@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
 	"heed/rules"
@@ -58,10 +59,11 @@ func (r *rig) distrustInGo(host string, version uint16) {
 }
 
 // A client that does not trust the CA is recorded as such, whatever its TLS
-// library shows of it, with what to do about it. Nothing is fetched for it.
+// library shows of it, with what to do about it and the name of its [[client]]. Nothing is
+// fetched for it.
 func TestClientsThatDoNotTrustTheCAGetTheReason(t *testing.T) {
 	s := newSite(t, hello)
-	r := newRigBefore(t, s)
+	r := newRigBefore(t, s, func(c *Config) { settle(c, &acl.Rules{Clients: []acl.Client{{Name: "desk"}}}) })
 	for host, fetch := range distrust(t, r) {
 		t.Run(host, func(t *testing.T) {
 			fetch(host)
@@ -69,7 +71,7 @@ func TestClientsThatDoNotTrustTheCAGetTheReason(t *testing.T) {
 			if e.Decision.Reason != rules.ReasonUntrusted || e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
 				t.Errorf("recorded as %q: %s", e.Decision.Reason, e.Detail)
 			}
-			if !strings.Contains(e.Detail, "heed ca path") || e.Method != "CONNECT" || e.Client == "" {
+			if !strings.Contains(e.Detail, "heed ca path") || e.Method != "CONNECT" || e.Client == "" || e.ClientName != "desk" {
 				t.Errorf("record %+v", e)
 			}
 		})

@@ -280,7 +280,7 @@ func (a *redirectedConn) tunnel(site rules.Origin, unnamed bool) {
 // no CONNECT: it is recorded as TCP to an address.
 func (a *redirectedConn) refuse(reason rules.Reason, detail string) {
 	p := a.proxy
-	e := p.unreadEntry(a.conn.RemoteAddr().String(), nil)
+	e := p.unreadEntry(a.conn.RemoteAddr().String(), a.client, nil)
 	if a.record(e, false); a.original.IsValid() {
 		detail = a.describe(detail)
 	}

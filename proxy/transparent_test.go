@@ -206,6 +206,7 @@ func TestTransparent_WithoutANameTheAddressIsTheSite(t *testing.T) {
 func TestTransparent_WhatIsNeitherHTTPNorTLSIsReset(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
 		c.Limits.ConnectTime, c.Limits.HandshakeTime = time.Second, time.Second
+		settle(c, &acl.Rules{Clients: []acl.Client{{Name: "desk"}}})
 	})
 	for sent, reason := range map[string]rules.Reason{
 		"SSH-2.0-client\r\n": rules.ReasonNotHTTP, "\x00\x01\x02": rules.ReasonNotHTTP, "": rules.ReasonHandshake,
@@ -216,7 +217,7 @@ func TestTransparent_WhatIsNeitherHTTPNorTLSIsReset(t *testing.T) {
 		c.Send(sent)
 		c.Closed()
 		e := r.records.await(t, sent, func(e *audit.Entry) bool { return strings.HasSuffix(e.Host, fmt.Sprint(":", port)) })
-		if e.Decision.Reason != reason || e.Decision.Verdict != rules.Refuse || e.Outcome.Status != 0 || e.Method != "TCP" || e.URL() != fmt.Sprintf("tcp://%s:%d", elsewhere, port) {
+		if e.Decision.Reason != reason || e.Decision.Verdict != rules.Refuse || e.Outcome.Status != 0 || e.ClientName != "desk" || e.Method != "TCP" || e.URL() != fmt.Sprintf("tcp://%s:%d", elsewhere, port) {
 			t.Errorf("%q: %s %s, %+v, status %d", sent, e.Method, e.URL(), e.Decision, e.Outcome.Status)
 		}
 	}

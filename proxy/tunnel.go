@@ -134,7 +134,7 @@ func (t *opaqueTunnel) endedBy(why string) {
 // opened the tunnel.
 func (t *opaqueTunnel) revise(v rules.Verdict, reason rules.Reason, detail string) {
 	p, by := t.x.proxy, &t.x.entry
-	e := p.unreadEntry(by.Client, nil)
+	e := p.unreadEntry(by.Client, t.x.req.client, nil)
 	e.Method, e.UserAgent, e.Agent = by.Method, by.UserAgent, by.Agent
 	e.Scheme, e.Host = by.Scheme, by.Host
 	e.Outcome.Duration = e.Time.Sub(by.Time)

@@ -43,6 +43,7 @@ type Entry struct {
 	Config     string // identifies the settings in force; empty: none
 	Settings   string // those settings, as JSON without secrets; empty when Config is
 
+	AlsoObey  []string     // product tokens whose groups were obeyed besides those of Agent; nil: none
 	Agent     *rules.Agent // that was judged; nil when the request was refused before it was identified, or was not read
 	UserAgent string       // as received; empty when none
 	Sent      string       // the User-Agent sent on when it differs from the received one
@@ -114,11 +115,12 @@ func TimeOf(id []byte) (at time.Time, ok bool) {
 type Outcome struct {
 	Status    int           // sent to the client; 0 when nothing was
 	FromSite  bool          // the response came from the site, not from heed
+	Elsewhere bool          // another proxy sent the request: its answer was not seen
+	Truncated bool          // the response is incomplete
 	BytesIn   int64         // of the request body, read from the client
 	BytesOut  int64         // of the response body, written to the client
 	Waited    time.Duration // for the policy and for all turns; see also Entry.TurnWaited
 	Duration  time.Duration // from the request's header to the end of the response
-	Truncated bool          // the response is incomplete
 	// Late is the verdict that followed the request: of one that was observed, or by what
 	// the page says of its use. Nil: none did.
 	Late *rules.Decision
@@ -172,11 +174,13 @@ func (e *Entry) Failed() bool {
 
 // Became returns the result of an exchange that has ended: refused-by-heed,
 // refused-by-site, answered (by the site, or by heed where Max-Forwards was 0),
-// tunnelled or failed.
+// tunnelled, not-seen or failed.
 func (e *Entry) Became() string {
 	switch {
 	case e.Decision.Verdict == rules.Refuse, e.Withheld():
 		return "refused-by-heed"
+	case e.Outcome.Elsewhere:
+		return "not-seen"
 	case e.SiteRefused():
 		return "refused-by-site"
 	case e.Outcome.FromSite:
@@ -212,6 +216,30 @@ func (e *Entry) URL() string {
 	}
 	return e.Scheme + "://" + e.Host + safetext.Octets(e.Target)
 }
+
+// Event is what is recorded of something that is no decision.
+type Event struct {
+	Time   time.Time
+	Kind   EventKind
+	Site   rules.Origin // of RulesAsked; else zero
+	Name   string       // of RulesAsked: the client's User-Agent; of Bypassed: the program
+	Count  int64        // of RulesAsked: requests; of Healed: requests refused meanwhile; of Bypassed: connections, an estimate
+	Status int          // of RulesAsked: of the last answer; 0: there was none
+	Detail string       // empty: there is none
+}
+
+// EventKind is the kind of an Event, as the record has it.
+type EventKind string
+
+// The kinds of events.
+const (
+	// RulesAsked is a fetch of a robots.txt under a client's name.
+	RulesAsked EventKind = "robots"
+	// Healed is the reopening of a record whose files another program had removed or replaced.
+	Healed EventKind = "healed"
+	// Bypassed is what programs of a run sent without heed.
+	Bypassed EventKind = "bypassed"
+)
 
 // Recorder keeps decisions, and may refuse them.
 type Recorder interface {

@@ -184,7 +184,11 @@ func (x *recorded) verdict() {
 func (x *recorded) outcome() {
 	t := x.decision
 	if t.Delay > 0 || t.Waited >= minWaitShown {
-		x.step("Waited", "%s, for the rules and for its turn", inSeconds(t.Waited))
+		of := ""
+		if t.Turn > 0 {
+			of = fmt.Sprintf(", of it %s for turns", inSeconds(t.Turn))
+		}
+		x.step("Waited", "%s, for the rules and for its turn%s", inSeconds(t.Waited), of)
 	}
 	if t.Delay > 0 {
 		x.more("a delay of %s is asked for", inSeconds(t.Delay))

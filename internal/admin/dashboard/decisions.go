@@ -30,7 +30,7 @@ type row struct {
 	Client, Agent   string
 	Why             string
 	Status          int    // 0: none yet
-	Waited          string // for a turn; empty: it did not
+	Waited          string // for the rules and for turns; empty: less than 10 ms
 }
 
 // rowOf returns what a list shows of a decision.

@@ -39,7 +39,8 @@ type Decision struct {
 	store.Verdict
 	Detail  string  `json:"detail,omitempty"`
 	Delay   float64 `json:"delay_s,omitempty"`  // crawl delay of the site or the settings
-	Waited  float64 `json:"waited_s,omitempty"` // for a turn
+	Waited  float64 `json:"waited_s,omitempty"` // for the rules and for turns
+	Turn    float64 `json:"turn_s,omitempty"`   // the part of Waited that was for turns; 0 also in records before layout 4
 	Config  string  `json:"config,omitempty"`
 	Heed    string  `json:"heed"`
 	Engine  int     `json:"engine"`
@@ -139,7 +140,7 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 		UserAgent: c.UserAgent, Tokens: c.Tokens, Declared: c.Declared, Sent: c.Sent, SignedKey: c.SignedKey, SignedBy: c.SignedBy,
 		Agent:  store.AgentName(c.Configured(), c.Tokens),
 		Method: e.Method, URL: urlOf(a.origin, e.Target), Redacted: e.Redacted, Judged: b.Judged, Verdict: b.Verdict, Detail: b.Detail,
-		Delay: seconds(e.Delay), Waited: seconds(e.Waited), Config: a.settings.hash, Heed: version, Engine: b.Engine, Revises: uuidText(e.Revises),
+		Delay: seconds(e.Delay), Waited: seconds(e.Waited), Turn: seconds(e.Turn), Config: a.settings.hash, Heed: version, Engine: b.Engine, Revises: uuidText(e.Revises),
 		Outcome: e.Outcome, entry: e, Purposes: c.Purposes, Signals: jsonOf(b.Signals),
 	}
 	if e.Outcome != nil {

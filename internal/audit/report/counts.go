@@ -28,6 +28,7 @@ type Counts struct {
 
 	Waited      int64   `json:"waited"`           // had to wait for rules or a turn, 10 ms or longer
 	WaitedTotal Seconds `json:"waited_s"`         // all of them together
+	TurnsTotal  Seconds `json:"turns_s"`          // the part of WaitedTotal that was for turns; 0 in records that do not have it
 	WaitedMost  Seconds `json:"waited_longest_s"` // the longest
 
 	First time.Time `json:"first"`
@@ -58,6 +59,7 @@ func (c *Counts) add(o *Counts) {
 	c.BytesIn += o.BytesIn
 	c.Waited += o.Waited
 	c.WaitedTotal += o.WaitedTotal
+	c.TurnsTotal += o.TurnsTotal
 	c.WaitedMost = max(c.WaitedMost, o.WaitedMost)
 	c.Classes.Add(&o.Classes)
 	c.WouldBe.Add(&o.WouldBe)
@@ -133,6 +135,7 @@ func (c *Counts) count(q *store.Request, k *kind, byHost bool) {
 	if q.Waited >= waitedFrom {
 		c.Waited++
 		c.WaitedTotal += Seconds(q.Waited)
+		c.TurnsTotal += Seconds(q.Turn)
 		c.WaitedMost = max(c.WaitedMost, Seconds(q.Waited))
 	}
 	switch {

@@ -14,7 +14,7 @@ import (
 // cubeColumns are the columns of WriteCSV; the first is named as Report.By is.
 var cubeColumns = []string{
 	"agent", "site", "judged", "verdict", "reason", "group", "rule", "line", "exception",
-	"requests", "site_refused", "outcome_unknown", "bytes", "bytes_in", "waited", "waited_s", "waited_longest_s", "first", "last",
+	"requests", "site_refused", "outcome_unknown", "bytes", "bytes_in", "waited", "waited_s", "turns_s", "waited_longest_s", "first", "last",
 }
 
 // WriteCSV writes one row per agent, site and way of deciding, of which all
@@ -43,7 +43,7 @@ func (r *Report) cubeCSV(w *table.Writer) {
 		_, classes := n.byClass()
 		_ = w.Row(append([]any{ // Flush has its error
 			d.Agent, d.Site, d.Judged, d.Verdict, d.Reason, d.Group, d.Rule, d.Line, d.Settled,
-			n.Requests, n.SiteRefused, n.Unknown, n.Bytes, n.BytesIn, n.Waited, n.WaitedTotal.float(), n.WaitedMost.float(), microStamp(n.First), microStamp(n.Last),
+			n.Requests, n.SiteRefused, n.Unknown, n.Bytes, n.BytesIn, n.Waited, n.WaitedTotal.float(), n.TurnsTotal.float(), n.WaitedMost.float(), microStamp(n.First), microStamp(n.Last),
 		}, classes...)...)
 	}
 }

@@ -13,7 +13,8 @@ type batch struct {
 	rows   []byte
 	opened []opened // entries among the rows
 	ended  []ended  // outcomes among them
-	exempt int64    // exempt requests that the rows count, and lost decisions
+	events []audit.Event
+	exempt int64 // exempt requests that the rows count, and lost decisions
 	lost   int64
 	gap    audit.Gap // the refused decisions that they count
 	waits  int       // callers that wait for the write
@@ -37,6 +38,29 @@ type ended struct {
 func (w *Writer) addOutcomeLocked(end ended) {
 	w.next.rows = w.encode.outcome(w.next.rows, end.seq, end.e, &end.o)
 	w.next.ended = append(w.next.ended, end)
+}
+
+// addEventLocked adds an event to the next batch. While the tail cannot be written, events
+// beyond maxEvents are dropped.
+func (w *Writer) addEventLocked(e audit.Event) {
+	if len(w.next.events) < maxEvents {
+		w.next.rows = w.encode.event(w.next.rows, &e)
+		w.next.events = append(w.next.events, e)
+	}
+}
+
+// maxEvents is the number of events that wait for the tail.
+const maxEvents = 1000
+
+// Note records an event within a second; no caller waits for it. It does nothing after Close.
+func (w *Writer) Note(e audit.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	w.addEventLocked(e)
+	w.signal()
 }
 
 // write writes b to the tail. The first caller that waits for b calls it, and may
@@ -113,6 +137,9 @@ func (w *Writer) failLocked(b *batch, err error) {
 	}
 	for _, end := range slices.Concat(b.ended, after.ended) {
 		w.addOutcomeLocked(end)
+	}
+	for _, e := range slices.Concat(b.events, after.events) {
+		w.addEventLocked(e)
 	}
 	w.signal()
 }

@@ -51,7 +51,7 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 		err = b.insert(t, all[t])
 	}
 	if err == nil {
-		err = b.insert(commits, []row{c.row()})
+		err = b.insert(commits, []row{c.row(b.layout)})
 	}
 	if err == nil {
 		err = t.apply(b)
@@ -66,11 +66,11 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 // chain returns the commit over all, which follows the last one.
 func (b *database) chain(all *[len(tables)][]row, now time.Time) (*commit, error) {
 	last := b.last()
-	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, outcomes: int64(len(all[outcomeTable])), exempt: b.head.exempt + int64(len(all[exemptTable]))}
+	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, outcomes: int64(len(all[outcomeTable])), exempt: b.head.exempt + int64(len(all[exemptTable])), event: b.head.event + int64(len(all[eventTable]))}
 	for t := range c.last {
 		c.last[t] += int64(len(all[t]))
 	}
-	l := c.begin(b.head.hash)
+	l := c.begin(b.layout, b.head.hash)
 	for t := runTable; int(t) < len(tables); t++ {
 		for _, row := range all[t] {
 			if last[t]++; row.id != last[t] && t != outcomeTable {
@@ -83,9 +83,13 @@ func (b *database) chain(all *[len(tables)][]row, now time.Time) (*commit, error
 	return c, nil
 }
 
-// row returns c encoded.
-func (c *commit) row() row {
-	return row{c.n, appendBlob(appendBlob(c.appendTo(nil), c.hash[:]), c.marks)}
+// row returns c encoded, as a record of the layout has it.
+func (c *commit) row(l layout) row {
+	octets := appendBlob(appendBlob(c.appendTo(nil), c.hash[:]), c.marks)
+	if l.has(eventTable) {
+		octets = appendInteger(octets, c.event)
+	}
+	return row{c.n, octets}
 }
 
 // insert adds rows to t, many with one statement.
@@ -142,7 +146,7 @@ func insertion(l layout, t table, n int) string {
 // last returns the last id of each table.
 func (c *conn) last() (last [len(tables)]int64) {
 	copy(last[:], c.head.last[:])
-	last[exemptTable] = c.head.exempt
+	last[exemptTable], last[eventTable] = c.head.exempt, c.head.event
 	return last
 }
 
@@ -187,6 +191,7 @@ type commit struct {
 	last     lasts  // the last id of each table, by its number
 	outcomes int64  // how many
 	exempt   int64  // the last id
+	event    int64  // likewise
 	pruned   []byte // an encoded stub; nil: nothing was removed
 	hash     digest
 	marks    []byte // not in the hash: derived from the rows
@@ -222,13 +227,16 @@ type link struct {
 	h hash.Hash
 }
 
-// begin begins the hash of c, which follows the hash before.
-func (c *commit) begin(before digest) link {
+// begin begins the hash of c, which follows the hash before in a record of the layout.
+func (c *commit) begin(of layout, before digest) link {
 	l := link{c, sha256.New()}
 	c.marks = []byte{}
 	l.h.Write([]byte("heed commit\n"))
 	l.h.Write(before[:])
 	l.h.Write(c.appendTo(nil))
+	if of.has(eventTable) {
+		l.h.Write(appendInteger(nil, c.event))
+	}
 	return l
 }
 

@@ -19,6 +19,9 @@ const (
 	second      = int64(time.Second / time.Microsecond)
 )
 
+// counted is the first layout with the table counts.
+const counted layout = 3
+
 // Conditions on a decision that a later one replaces: for few decisions, and for all.
 const (
 	isRevised  = "EXISTS (SELECT 1 FROM entry AS later WHERE later.revises = entry.id)" // uses the index
@@ -45,19 +48,19 @@ func (c *conn) count(factor int, condition string) error {
 
 // tally is what the rows of a commit change in counts.
 type tally struct {
-	changed []int64               // entry.seq of those that failed, have a late verdict or are revised, old and new
-	added   map[countKey]*counted // all other new ones: to count them here costs a fraction of a query
+	changed []int64                // entry.seq of those that failed, have a late verdict or are revised, old and new
+	added   map[countKey]*countSum // all other new ones: to count them here costs a fraction of a query
 }
 
 // countKey identifies a row of counts of requests that have not failed.
 type countKey struct{ period, asker, site, ground int64 }
 
-type counted struct{ requests, last int64 }
+type countSum struct{ requests, last int64 }
 
 // tallyOf returns the tally of the rows of a commit that are not in b yet.
 func tallyOf(b *database, all *[len(tables)][]row) (*tally, error) {
-	t, revised := &tally{added: map[countKey]*counted{}}, map[string]bool{}
-	if b.layout != Schema { // it has no counts
+	t, revised := &tally{added: map[countKey]*countSum{}}, map[string]bool{}
+	if b.layout < counted {
 		return t, nil
 	}
 	var v []value
@@ -155,7 +158,7 @@ func (t *tally) apply(b *database) (err error) {
 }
 
 // add adds n to the row of counts.
-func (k *countKey) add(b *database, n *counted) error {
+func (k *countKey) add(b *database, n *countSum) error {
 	if b.counting == nil {
 		prepared, err := b.Prepare(fmt.Sprintf(addCounts, "VALUES (?, ?, ?, ?, 0, ?, ?)"))
 		if err != nil {
@@ -173,7 +176,7 @@ func (k *countKey) add(b *database, n *counted) error {
 
 // counts counts all decisions again, and returns a *Damage when counts has other numbers.
 func (v *verifier) counts() error {
-	if v.conn.layout != Schema {
+	if v.conn.layout < counted {
 		return nil
 	}
 	v.conn.Context = v.ctx

@@ -136,12 +136,17 @@ func (c *conn) findHead() error {
 	}
 	head := commit{hash: root(pairs)}
 	names := strings.Join(tables[commits].columns[:2+lastTable], ", ")
+	if c.layout.has(eventTable) {
+		names += ", event"
+	} else {
+		names += ", 0"
+	}
 	err = c.each("SELECT "+names+", exempt, hash FROM commits ORDER BY n DESC LIMIT 1", func(f *fields) {
 		head.n, head.time = f.integer(), f.integer()
 		for t := runTable; t <= lastTable; t++ {
 			head.last[t] = f.integer()
 		}
-		head.exempt = f.integer()
+		head.event, head.exempt = f.integer(), f.integer()
 		copy(head.hash[:], f.octets())
 	})
 	if err == nil {

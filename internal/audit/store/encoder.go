@@ -21,6 +21,7 @@ type encoder struct {
 	o     *Options
 	run   int64     // the id of this run
 	begun time.Time // when it began
+	part  time.Time // when the last row of a run was appended
 }
 
 func micro(t time.Time) int64 { return t.UnixMicro() }
@@ -43,7 +44,7 @@ func appendPositive(b []byte, n int64) []byte {
 
 // runRow appends a row for this run, and begins a new part of the record.
 func (s *encoder) runRow(rows []byte) []byte {
-	s.run = s.next(runTable)
+	s.run, s.part = s.next(runTable), s.o.Now()
 	rows = appendInteger(append(rows, byte(runTable)), s.run)
 	rows = appendInteger(rows, micro(s.begun))
 	rows = appendInteger(appendText(rows, s.o.Heed), rules.Engine)
@@ -90,9 +91,11 @@ func (s *encoder) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	rows = appendPositive(rows, e.Outcome.Waited.Microseconds())
 	rows = appendSome(appendSome(rows, audit.Bounded(e.Part)), page)
 	if e.Revises == nil {
-		return appendNull(rows), seq
+		rows = appendNull(rows)
+	} else {
+		rows = appendBlob(rows, e.Revises[:])
 	}
-	return appendBlob(rows, e.Revises[:]), seq
+	return appendPositive(rows, e.TurnWaited.Microseconds()), seq
 }
 
 // appendAge appends the age of e's policy; NULL when it is the difference between
@@ -117,6 +120,10 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 	b = appendFlag(appendSome(b, audit.Bounded(e.UserAgent)), declared)
 	b = appendText(appendText(b, audit.Bounded(e.Sent)), audit.Bounded(e.SentFrom))
 	b = appendText(appendText(b, e.SignedKey), e.SignedBy)
+	for _, token := range e.AlsoObey {
+		b = appendBlob(b, token)
+	}
+	b = appendNull(b)
 	for _, purpose := range e.Purposes {
 		b = appendBlob(b, purpose)
 	}
@@ -131,12 +138,17 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 		row = appendSome(appendText(row, e.Mode), audit.Bounded(e.UserAgent))
 		row = appendFlag(appendText(row, tokensOf(e.Agent)), declared)
 		row = appendSome(appendSome(row, audit.Bounded(e.Sent)), audit.Bounded(e.SentFrom))
-		purposes := ""
-		if len(e.Purposes) > 0 {
-			purposes = jsonText(e.Purposes)
-		}
-		return appendSome(appendSome(appendSome(row, purposes), e.SignedKey), e.SignedBy)
+		row = appendSome(appendSome(appendList(row, e.Purposes), e.SignedKey), e.SignedBy)
+		return appendList(row, e.AlsoObey)
 	})
+}
+
+// appendList appends texts as a JSON array; NULL when there are none.
+func appendList(b []byte, texts []string) []byte {
+	if len(texts) == 0 {
+		return appendNull(b)
+	}
+	return appendText(b, jsonText(texts))
 }
 
 // tokensOf returns the product tokens as a JSON array. When they exceed
@@ -190,7 +202,11 @@ func (s *encoder) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outco
 		late = s.late(&rows, e, o)
 	}
 	rows = appendInteger(appendInteger(append(rows, byte(outcomeTable)), seq), 0)
-	rows = appendFlag(appendInteger(rows, int64(o.Status)), o.FromSite)
+	if rows = appendInteger(rows, int64(o.Status)); o.Elsewhere {
+		rows = appendNull(rows)
+	} else {
+		rows = appendFlag(rows, o.FromSite)
+	}
 	rows = appendInteger(appendInteger(rows, o.BytesIn), o.BytesOut)
 	rows = appendFlag(appendInteger(rows, o.Duration.Microseconds()), o.Truncated)
 	text, _ := s.o.Privacy.Redact(audit.Bounded(o.Err))
@@ -203,6 +219,19 @@ func (s *encoder) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outco
 func (s *encoder) exempt(rows []byte, now time.Time, count int64, why string) []byte {
 	rows = appendInteger(append(rows, byte(exemptTable)), s.next(exemptTable))
 	return appendSome(appendInteger(appendInteger(rows, micro(now)), count), audit.Bounded(why))
+}
+
+// event appends the row of e, after that of its site.
+func (s *encoder) event(rows []byte, e *audit.Event) []byte {
+	var site int64
+	if o := e.Site; o.Host != "" {
+		site = s.site(&rows, o.Scheme, o.Host, o.Port)
+	}
+	rows = appendInteger(append(rows, byte(eventTable)), s.next(eventTable))
+	rows = appendPositive(appendText(appendInteger(rows, micro(e.Time)), string(e.Kind)), site)
+	rows = appendInteger(appendSome(rows, audit.Bounded(e.Name)), e.Count)
+	detail, _ := s.o.Privacy.Redact(audit.Bounded(e.Detail))
+	return appendSome(appendPositive(rows, int64(e.Status)), detail)
 }
 
 // Bounds of the cache of recorded names. A name that was evicted gets another row.
@@ -284,7 +313,7 @@ func (n *names) idBy(key []byte, rows *[]byte, t table, columns func([]byte) []b
 
 // basis returns the id of the basis of d, e's decision or its late one.
 func (s *encoder) basis(rows *[]byte, e *audit.Entry, d *rules.Decision, settled string) int64 {
-	policy, configuration := s.policy(rows, e.Policy), s.configuration(rows, e)
+	policy, configuration := s.policy(rows, e), s.configuration(rows, e)
 	detail, _ := s.o.Privacy.Redact(audit.Bounded(e.DetailWith(s.o.Privacy.User)))
 	variant, _ := s.o.Privacy.Redact(d.Variant)
 	b := appendText(s.scratch[:0], e.Judged.String())
@@ -308,8 +337,9 @@ func (s *encoder) configuration(rows *[]byte, e *audit.Entry) int64 {
 	return s.idBy(s.scratch, rows, configurationTable, func(row []byte) []byte { return appendText(appendText(row, e.Config), e.Settings) })
 }
 
-// policy returns the id of p; 0 for nil.
-func (s *encoder) policy(rows *[]byte, p *rules.Policy) int64 {
+// policy returns the id of e's policy; 0 for nil.
+func (s *encoder) policy(rows *[]byte, e *audit.Entry) int64 {
+	p := e.Policy
 	if p == nil {
 		return 0
 	}
@@ -333,7 +363,25 @@ func (s *encoder) policy(rows *[]byte, p *rules.Policy) int64 {
 	s.scratch = b
 	id := s.id(rows, policyTable, b)
 	s.policies.put(key, id, 0)
+	s.askedAs(rows, e, &source)
 	return id
+}
+
+// askedAs appends the event that heed asked for the policy of e under the client's name, if it
+// did since the part began. A policy that was asked for earlier has an event in an earlier
+// part, or concerns another record.
+func (s *encoder) askedAs(rows *[]byte, e *audit.Entry, p *rules.Source) {
+	if p.RetriedAs == "" || p.FetchedAt.Before(s.part) && !p.FetchedAt.IsZero() {
+		return
+	}
+	asked := audit.Event{Time: p.FetchedAt, Kind: audit.RulesAsked, Site: p.Origin, Name: p.RetriedAs, Count: 1, Status: p.Status}
+	if p.FetchedAt.IsZero() { // there was no answer
+		asked.Time = e.Time
+	}
+	if p.Snapshot != nil {
+		asked.Count = int64(max(1, len(p.Snapshot.Chain)))
+	}
+	*rows = s.event(*rows, &asked)
 }
 
 // snapshot returns the id of a; 0 for nil.

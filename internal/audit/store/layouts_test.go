@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,10 +17,12 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]struct {
 		hash              string
+		layout            int
 		entries, refusals int
 	}{
-		"layout2.db": {"ad0793760bfa93b3b1011963815bf7f147a5fcbcaf9f563222490b17e93fa2be", 20, 4},
-		"engine2.db": {"d33ed0ab61491e176e768229e46e76b69548ab2befd09ec110d8cc3fd2f66170", 15, 1},
+		"layout2.db": {"ad0793760bfa93b3b1011963815bf7f147a5fcbcaf9f563222490b17e93fa2be", 2, 20, 4},
+		"engine2.db": {"d33ed0ab61491e176e768229e46e76b69548ab2befd09ec110d8cc3fd2f66170", 2, 15, 1},
+		"layout3.db": {"56dab2e73a06b743651c7889fc7b188ab10ad0f84f53280b23bf5632e171a04b", 3, 20, 4},
 	} {
 		path := copied(t, name)
 		still := func(when string, entries int) {
@@ -46,7 +49,7 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		if err != nil || !proof.Whole || proof.Rows["entry"] != 1 || !strings.Contains(proof.Follows, made.hash) {
 			t.Errorf("%s: the record that continues it: %+v, %v", name, proof, err)
 		}
-		path = strings.TrimSuffix(path, ".db") + ".layout2.db"
+		path = fmt.Sprintf("%s.layout%d.db", strings.TrimSuffix(path, ".db"), made.layout)
 		still("moved aside", made.entries)
 		if all, err := store.Records(path, filepath.Join(filepath.Dir(path), name)); err != nil || len(all) != 2 {
 			t.Errorf("%s: both together: %v, %v", name, all, err)
@@ -74,28 +77,6 @@ func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A heed that writes to a record of the present layout continues it.
-func TestVerify_TheRecordOfThisLayout(t *testing.T) {
-	t.Parallel()
-	path := copied(t, "layout3.db")
-	verified := func(entries int64) {
-		t.Helper()
-		proof, err := store.Verify(t.Context(), path, &store.Seal{Hash: "56dab2e73a06b743651c7889fc7b188ab10ad0f84f53280b23bf5632e171a04b"}, nil)
-		if err != nil || !proof.Whole || proof.Rows["entry"] != entries || proof.Follows != "" {
-			t.Fatalf("%+v, %v", proof, err)
-		}
-	}
-	verified(20)
-	w := open(t, path, store.Options{Heed: "test"})
-	if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
-	verified(21)
 }
 
 // copied returns a copy of a file of testdata.

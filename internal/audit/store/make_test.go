@@ -23,10 +23,10 @@ type made struct {
 	db     *sql.DB
 	random *rand.Rand
 	before commit
-	ids    [exemptTable + 1]int64
-	old    [exemptTable + 1]int64   // up to these they are not referred to any more
-	rows   [exemptTable + 1][][]any // of the commit to come
-	open   []int64                  // entries without an outcome
+	ids    [eventTable + 1]int64
+	old    [eventTable + 1]int64   // up to these they are not referred to any more
+	rows   [eventTable + 1][][]any // of the commit to come
+	open   []int64                 // entries without an outcome
 }
 
 // day is when the made record begins, in microseconds.
@@ -106,8 +106,8 @@ func (m *made) anew() {
 func (m *made) names() {
 	m.add(runTable, m.now(), "heed 1.0", 2, `["crawl"]`, "a note")
 	m.add(configurationTable, fmt.Sprintf("%012x", m.ids[configurationTable]), "profile = standard")
-	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org", `["search"]`, "thumbprint", "https://bot.example.org/")
-	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), nil, nil, "observe", nil, `[]`, 0, nil, nil, nil, nil, nil)
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org", `["search"]`, "thumbprint", "https://bot.example.org/", `["Other"]`)
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), nil, nil, "observe", nil, `[]`, 0, nil, nil, nil, nil, nil, nil)
 }
 
 // entries adds n decisions in commits of several sizes. Some exchanges last long, some have no end.
@@ -129,12 +129,13 @@ func (m *made) entries(n int) *made {
 			raw, page, revises = []byte("/%7Eraw"), "https://example.org/", id
 		}
 		e := m.add(entryTable, id, m.now(), m.one(runTable), m.one(askerTable), 40000, m.one(siteTable), m.one(groundTable), "GET", []byte(fmt.Sprintf("/page/%d", m.ids[entryTable])),
-			raw, 0, 12, 500000, 20, "document", page, revises)
+			raw, 0, 12, 500000, 20, "document", page, revises, 10)
 		if m.open = append(m.open, e); m.random.IntN(3) == 0 {
 			m.end(m.random.IntN(min(len(m.open), 30)))
 		}
 		if m.random.IntN(500) == 0 {
 			m.add(exemptTable, m.now(), 3, nil)
+			m.add(eventTable, m.now(), "robots", m.one(siteTable), "NewsBot/1", 2, 403, "a note")
 		}
 		if m.random.IntN(60) == 0 {
 			m.commit(nil)
@@ -162,8 +163,8 @@ func (m *made) end(n int) {
 // commit writes the rows that were added, and their commit.
 func (m *made) commit(pruned []byte) {
 	m.t.Helper()
-	c := commit{n: m.before.n + 1, time: m.now(), last: lasts(m.ids[:entryTable+1]), outcomes: int64(len(m.rows[outcomeTable])), exempt: m.ids[exemptTable], pruned: pruned}
-	l := c.begin(m.before.hash)
+	c := commit{n: m.before.n + 1, time: m.now(), last: lasts(m.ids[:entryTable+1]), outcomes: int64(len(m.rows[outcomeTable])), exempt: m.ids[exemptTable], event: m.ids[eventTable], pruned: pruned}
+	l := c.begin(Schema, m.before.hash)
 	tx, err := m.db.Begin()
 	if err != nil {
 		m.t.Fatal(err)
@@ -175,7 +176,7 @@ func (m *made) commit(pruned []byte) {
 			outcomes[j], outcomes[j-1] = outcomes[j-1], outcomes[j]
 		}
 	}
-	for t := runTable; t <= exemptTable; t++ {
+	for t := runTable; t <= eventTable; t++ {
 		for _, row := range m.rows[t] {
 			spelt, err := appendRow(nil, t, row)
 			if err != nil {
@@ -195,7 +196,7 @@ func (m *made) commit(pruned []byte) {
 	if pruned != nil {
 		stub = pruned
 	}
-	insert(m.t, tx, commits, append(row, c.outcomes, c.exempt, stub, c.hash[:], c.marks))
+	insert(m.t, tx, commits, append(row, c.outcomes, c.exempt, stub, c.hash[:], c.marks, c.event))
 	if err := tx.Commit(); err != nil {
 		m.t.Fatal(err)
 	}

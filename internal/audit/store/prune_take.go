@@ -18,7 +18,7 @@ func (b *database) oldest(s *stub, target int64) (to *commit, err error) {
 	}
 	defer at.Close()
 	for ; err == nil && at.id <= target; err = at.next() {
-		c, err := readCommit(at)
+		c, err := readCommit(b.layout, at)
 		if err != nil || to != nil && c.last[entryTable]-s.Last[entryTable] > pruneEntries {
 			return to, err
 		}
@@ -48,7 +48,7 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 		query string
 		last  int64
 	}{{"DELETE FROM entry WHERE seq <= ?", c.last[entryTable]}, {"DELETE FROM counts WHERE requests = 0 AND period <= ?", micro(s.Removed.To) / countPeriod},
-		{"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
+		{"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM event WHERE id <= ?", c.event}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
 		if _, err := b.Exec(d.query, d.last); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	s.Removed.Commits, s.Removed.Entries, s.Removed.Exempt = c.n, c.last[entryTable], c.exempt
 	s.Removed.Outcomes += outcomes
 	s.Kept = append(s.Kept, kept{c.last, names})
-	s.Through, s.Time, s.Last, s.Exempt, s.Hash = c.n, c.time, c.last, c.exempt, c.hash
+	s.Through, s.Time, s.Last, s.Exempt, s.Event, s.Hash = c.n, c.time, c.last, c.exempt, c.event, c.hash
 	return nil
 }
 
@@ -129,9 +129,9 @@ func (b *database) addStub(s *stub, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt, pruned: text}
-	c.begin(b.head.hash).end()
-	if err := b.insert(commits, []row{c.row()}); err != nil {
+	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt, event: b.head.event, pruned: text}
+	c.begin(b.layout, b.head.hash).end()
+	if err := b.insert(commits, []row{c.row(b.layout)}); err != nil {
 		return err
 	}
 	b.head = *c
@@ -146,6 +146,7 @@ type stub struct {
 	Time    int64   `json:"time"`    // of that commit
 	Last    lasts   `json:"last"`    // its last ids
 	Exempt  int64   `json:"exempt"`  // likewise
+	Event   int64   `json:"event"`   // likewise
 	Hash    digest  `json:"hash"`    // its hash, the predecessor of the first commit in the file
 	Root    digest  `json:"root"`    // the root of the chain
 	Removed Removed `json:"removed"`
@@ -176,7 +177,7 @@ type Removed struct {
 
 // last returns the last commit removed.
 func (s *stub) last() *commit {
-	return &commit{n: s.Through, time: s.Time, last: s.Last, exempt: s.Exempt, hash: s.Hash}
+	return &commit{n: s.Through, time: s.Time, last: s.Last, exempt: s.Exempt, event: s.Event, hash: s.Hash}
 }
 
 // newKeptHash returns the hash of kept rows.

@@ -26,6 +26,7 @@ type Record struct {
 	Elsewhere   int64 // decisions of this file that are read from the file of another record
 
 	source string // the data source name, for the driver
+	layout layout
 	begin  string // statements that each Reader executes first
 	hidden bool   // all that it has is read from another file
 	// Set by Records when it is given several records: the first and the last time of the
@@ -87,7 +88,7 @@ func OpenRecord(path string) (*Record, error) {
 // newRecord returns the Record of the database, and closes c.
 func newRecord(c *conn) (*Record, error) {
 	defer c.Close()
-	r := &Record{Path: c.path, source: c.source, begin: c.layout.present()}
+	r := &Record{Path: c.path, source: c.source, layout: c.layout, begin: c.layout.present()}
 	if err := r.readHead(c); err != nil {
 		return nil, viewError(r.Path, err)
 	}
@@ -144,7 +145,7 @@ func share(same []*Record) error {
 			continue
 		}
 		first = r.First
-		r.begin += fmt.Sprintf("CREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d;\n", r.Last)
+		r.begin += r.layout.presentEntries(fmt.Sprintf("seq <= %d", r.Last))
 	}
 	return nil
 }
@@ -400,6 +401,6 @@ func (r *Record) beginWithout(without []span) string {
 		}
 		fmt.Fprintf(&b, "%s(%d, %d)", separator, s.first, s.last)
 	}
-	fmt.Fprintf(&b, ";\nCREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d AND coalesce((SELECT last FROM elsewhere WHERE first <= seq ORDER BY first DESC LIMIT 1), 0) < seq;\n", r.Last)
-	return b.String()
+	b.WriteString(";\n" + r.layout.presentEntries(fmt.Sprintf("seq <= %d AND coalesce((SELECT last FROM elsewhere WHERE first <= seq ORDER BY first DESC LIMIT 1), 0) < seq", r.Last)))
+	return r.layout.present() + b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"heed/internal/reason"
@@ -38,6 +39,7 @@ const (
 	entryTable
 	outcomeTable
 	exemptTable
+	eventTable
 )
 
 // commits is the table of the chain. Its number is not used in the tail.
@@ -57,12 +59,12 @@ var tables = [...]struct {
 	references []reference
 }{
 	commits: {"commits", []string{
-		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks",
+		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks", "event",
 	}, nil},
 	runTable:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}, nil},
 	configurationTable: {"configuration", []string{"id", "hash", "text"}, nil},
 	askerTable: {"asker", []string{
-		"id", "client", "user", "client_name", "mode", "user_agent", "tokens", "declared", "sent", "sent_from", "purpose", "signed_key", "signed_by",
+		"id", "client", "user", "client_name", "mode", "user_agent", "tokens", "declared", "sent", "sent_from", "purpose", "signed_key", "signed_by", "also_obey",
 	}, nil},
 	siteTable: {"site", []string{"id", "scheme", "host", "port"}, nil},
 	bodyTable: {"body", []string{"id", "sha256", "size", "zlib"}, nil},
@@ -76,12 +78,13 @@ var tables = [...]struct {
 		"id", "judged", "verdict", "reason", "token", "group_name", "rule", "line", "variant", "unseen", "settled", "detail", "policy", "configuration", "engine", "signals",
 	}, []reference{{12, policyTable}, {13, configurationTable}}},
 	entryTable: {"entry", []string{
-		"seq", "id", "time", "run", "asker", "port", "site", "ground", "method", "target", "raw", "redacted", "policy_age", "asked", "waited", "part", "page", "revises",
+		"seq", "id", "time", "run", "asker", "port", "site", "ground", "method", "target", "raw", "redacted", "policy_age", "asked", "waited", "part", "page", "revises", "turn",
 	}, []reference{{3, runTable}, {4, askerTable}, {6, siteTable}, {7, groundTable}}},
 	outcomeTable: {"outcome", []string{
 		"entry", "in_commit", "status", "from_site", "bytes_in", "bytes_out", "duration", "truncated", "error", "late", "site_status", "site_answer", "signals",
 	}, []reference{{9, groundTable}}},
 	exemptTable: {"exempt", []string{"id", "time", "count", "why"}, nil},
+	eventTable:  {"event", []string{"id", "time", "kind", "site", "name", "count", "status", "detail"}, []reference{{3, siteTable}}},
 }
 
 // String returns the table's name in audit.db.
@@ -157,7 +160,9 @@ func (l layout) cutRow(b []byte) (t table, id int64, rest []byte, err error) {
 	if len(b) == 0 || int(b[0]) >= len(tables) || table(b[0]) == commits {
 		return 0, 0, nil, errRow
 	}
-	t, rest = table(b[0]), b[1:]
+	if t, rest = table(b[0]), b[1:]; !l.has(t) {
+		return 0, 0, nil, errRow
+	}
 	for i := range l.columns(t) {
 		v, size := cutValue(rest)
 		if size == 0 {
@@ -227,51 +232,97 @@ func (v value) set(to *driver.Value) {
 // Schema is the layout of the records that this heed begins. Those of layouts from oldest
 // on are read, verified and completed from their tail, and then moved aside.
 const (
-	Schema layout = 3
+	Schema layout = 4
 	oldest layout = 2
 )
 
 // layout numbers a layout of audit.db, and is its PRAGMA user_version. 0 is Schema.
 type layout int64
 
-// added are the last columns of tables, which layout 2 lacks.
-var added = map[table][]string{askerTable: {"signed_key", "signed_by"}}
-
-// columns returns the names of the columns of t in the layout, in the order in which
-// rows are encoded.
-func (l layout) columns(t table) []string {
-	names := tables[t].columns
-	if l == oldest {
-		return names[:len(names)-len(added[t])]
-	}
-	return names
+// added are the last columns of tables, with their types, by the layout that added them.
+var added = map[layout]map[table][]string{
+	3: {askerTable: {"signed_key TEXT", "signed_by TEXT"}},
+	4: {askerTable: {"also_obey TEXT"}, entryTable: {"turn INTEGER"}, commits: {"event INTEGER NOT NULL"}},
 }
 
-// present returns statements that give a connection the columns which the layout
+// created are the tables that are not in the first layout, by the layout that added them.
+var created = map[table]layout{eventTable: 4}
+
+// has reports whether the layout has the table t.
+func (l layout) has(t table) bool { return l == 0 || l >= created[t] }
+
+// lacks returns the definitions of the last columns of t that the layout lacks, in their order.
+func (l layout) lacks(t table) (columns []string) {
+	for later := max(l, oldest) + 1; l != 0 && later <= Schema; later++ {
+		columns = append(columns, added[later][t]...)
+	}
+	return columns
+}
+
+// columns returns the names of the columns of t in the layout, in the order in which
+// rows are encoded; none for a table that it lacks.
+func (l layout) columns(t table) []string {
+	if !l.has(t) {
+		return nil
+	}
+	names := tables[t].columns
+	return names[:len(names)-len(l.lacks(t))]
+}
+
+// selection returns the columns of t for queries that name those of Schema: NULL in place of
+// those that the layout lacks.
+func (l layout) selection(t table) string {
+	return strings.Join(append(slices.Clone(l.columns(t)), l.nulls(t)...), ", ")
+}
+
+func (l layout) nulls(t table) (columns []string) {
+	for _, name := range tables[t].columns[len(l.columns(t)):] {
+		columns = append(columns, "NULL AS "+name)
+	}
+	return columns
+}
+
+// present returns statements that give a connection the tables and columns which the layout
 // lacks, so that queries name those of Schema; empty when it lacks none.
 func (l layout) present() string {
-	if l != oldest {
-		return ""
-	}
 	var b strings.Builder
-	for t, columns := range added {
-		fmt.Fprintf(&b, "CREATE TEMP VIEW %s AS SELECT *, NULL AS %s FROM main.%[1]s;\n", t, strings.Join(columns, ", NULL AS "))
+	for t := runTable; int(t) < len(tables); t++ {
+		switch {
+		case !l.has(t):
+			fmt.Fprintf(&b, "CREATE TEMP VIEW %s AS SELECT %s WHERE FALSE;\n", t, l.selection(t))
+		case len(l.lacks(t)) > 0:
+			fmt.Fprintf(&b, "CREATE TEMP VIEW %s AS SELECT %s FROM main.%[1]s;\n", t, l.selection(t))
+		}
 	}
 	return b.String()
+}
+
+// presentEntries returns statements that replace the table entry by those of its rows that fit
+// a condition, with all columns of Schema.
+func (l layout) presentEntries(where string) string {
+	return fmt.Sprintf("DROP VIEW IF EXISTS temp.entry;\nCREATE TEMP VIEW entry AS SELECT %s FROM main.entry WHERE %s;\n", l.selection(entryTable), where)
 }
 
 // objects returns the objects of the layout, tables and views with their statements, by those
 // of Schema.
 func (l layout) objects(want map[string]string) map[string]string {
-	if l != oldest {
+	if l == Schema {
 		return want
 	}
 	want = maps.Clone(want)
-	for t, columns := range added {
-		name := "table " + t.String()
-		want[name] = strings.ReplaceAll(want[name], ", "+strings.Join(columns, " TEXT, ")+" TEXT", "")
+	for t := range tables {
+		name := "table " + table(t).String()
+		for _, column := range l.lacks(table(t)) {
+			want[name] = strings.Replace(want[name], ", "+column, "", 1)
+		}
+		if !l.has(table(t)) {
+			delete(want, name)
+		}
 	}
-	delete(want, "table counts")
-	delete(want, "index revised")
+	want["table outcome"] = strings.Replace(want["table outcome"], "from_site INTEGER,", "from_site INTEGER NOT NULL,", 1)
+	if l < counted {
+		delete(want, "table counts")
+		delete(want, "index revised")
+	}
 	return want
 }

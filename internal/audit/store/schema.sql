@@ -8,8 +8,8 @@
 -- 1970-01-01 UTC, durations microseconds, sizes octets.
 --
 -- Every table of the record is covered by the hash chain in "commits"
--- (heed audit verify). The schema's number is in PRAGMA user_version: 3. Layout 2
--- lacks the columns of which the comment says so.
+-- (heed audit verify). The schema's number is in PRAGMA user_version: 4. Earlier
+-- layouts lack the tables and columns whose comments name a later one.
 
 -- What this file is: the chain begins with it.
 CREATE TABLE about (
@@ -50,7 +50,8 @@ CREATE TABLE asker (
     sent_from   TEXT,          -- the From field sent in place of the client's
     purpose     TEXT,          -- what the client says that it crawls for, a JSON array; NULL: nothing
     signed_key  TEXT,          -- the key by which its requests are signed for the site, a JWK thumbprint (RFC 7638); NULL: they are not (layout 3)
-    signed_by   TEXT           -- the URL of the keys that the site is named (Signature-Agent); NULL: none (layout 3)
+    signed_by   TEXT,          -- the URL of the keys that the site is named (Signature-Agent); NULL: none (layout 3)
+    also_obey   TEXT           -- the product tokens whose groups it obeys besides its own, a JSON array; NULL: none (layout 4)
 );
 
 CREATE TABLE site (
@@ -133,18 +134,19 @@ CREATE TABLE entry (
     redacted   INTEGER NOT NULL,    -- 1: values of the query are replaced by keyed hashes
     policy_age INTEGER,             -- milliseconds since the policy was received or confirmed; NULL: as entry.time and policy.time say, to the second
     asked      INTEGER,             -- the delay that the site or the settings ask for
-    waited     INTEGER,             -- for the rules and for a turn, before the decision took effect
+    waited     INTEGER,             -- before the decision took effect: for the rules and for turns together
     part       TEXT,                -- as what a page asks for it (Sec-Fetch-Dest)
     page       TEXT,                -- the address of that page
-    revises    BLOB                 -- the decision that this one takes back
+    revises    BLOB,                -- the decision that this one takes back
+    turn       INTEGER              -- the part of waited that was for turns; NULL: none (layout 4)
 );
 
 -- How an exchange ended: a row of its own, so that nothing is ever changed.
 CREATE TABLE outcome (
     entry     INTEGER PRIMARY KEY, -- entry.seq
     in_commit INTEGER NOT NULL,    -- commits.n: exchanges end in another order than they begin
-    status    INTEGER NOT NULL, -- sent to the client; 0: none
-    from_site INTEGER NOT NULL, -- 1: the site's answer; 0: heed's own
+    status    INTEGER NOT NULL, -- sent to the client; 0: none, or not seen
+    from_site INTEGER,          -- 1: the site's answer; 0: heed's own; NULL: another proxy sent the request, and heed did not see the answer (layout 4)
     bytes_in  INTEGER NOT NULL, -- of the request's body
     bytes_out INTEGER NOT NULL, -- of the answer's body
     duration  INTEGER NOT NULL,
@@ -168,6 +170,18 @@ CREATE TABLE exempt (
     why   TEXT -- NULL: the client is exempt; "refused from TIME to TIME: ERROR": they were refused; else why they could not be recorded ([audit] on_failure = "continue")
 );
 
+-- What happened that is no decision. (layout 4)
+CREATE TABLE event (
+    id     INTEGER PRIMARY KEY,
+    time   INTEGER NOT NULL,
+    kind   TEXT NOT NULL, -- robots: heed asked for the robots.txt of site under a client's name, with count requests, redirects included; healed: the record was opened again after another program had removed or replaced its files, and count requests were refused meanwhile; bypassed: programs of a run opened about count connections that did not come to heed
+    site   INTEGER REFERENCES site,
+    name   TEXT,    -- robots: the client's User-Agent; bypassed: the program
+    count  INTEGER,
+    status INTEGER, -- robots: of the last answer; 0: there was none
+    detail TEXT
+);
+
 -- The chain. A commit is over all rows added since the one before: of each
 -- table those above that commit's last id, up to its own, and the outcomes
 -- that name it in in_commit, ordered by entry.
@@ -187,7 +201,8 @@ CREATE TABLE commits (
     exempt        INTEGER NOT NULL,
     pruned        BLOB,             -- set when rows were removed: what was, and the digest of what stays (see stub.go)
     hash          BLOB NOT NULL,    -- SHA-256 over the predecessor's hash, this row and the rows it covers
-    marks         BLOB NOT NULL     -- two octets for each row it covers, by which verify finds the one that was changed
+    marks         BLOB NOT NULL,    -- two octets for each row it covers, by which verify finds the one that was changed
+    event         INTEGER NOT NULL  -- as exempt (layout 4)
 );
 
 -- Numbers of requests, as the view standing has them, by the quarter of an hour in which

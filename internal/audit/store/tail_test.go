@@ -163,7 +163,7 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 		}, "it is no record of heed's\nMove it away"},
 		"audit.db is a newer heed's": {func(t *testing.T, path string) {
 			exec(t, path, "PRAGMA user_version = 99")
-		}, "it was made by a newer heed (layout 99, this one knows 3)\nUse that heed"},
+		}, fmt.Sprintf("it was made by a newer heed (layout 99, this one knows %d)\nUse that heed", Schema)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := begun(t, 3)

@@ -43,6 +43,8 @@ type Client struct {
 	SignedKey string   // as in audit.Entry
 	SignedBy  string   // likewise
 
+	AlsoObey []string // likewise
+
 	Selected bool // by the Filter of Clients
 }
 
@@ -61,7 +63,7 @@ func AgentName(configured string, tokens []string) string {
 	return cmp.Or(configured, strings.Join(tokens, " "), "(no name)")
 }
 
-const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent, purpose, signed_key, signed_by"
+const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent, purpose, signed_key, signed_by, also_obey"
 
 func (f *fields) client() *Client {
 	c := &Client{ID: f.integer(), Address: f.text(), User: f.text(), Name: f.text(), Mode: f.text(), UserAgent: f.text()}
@@ -69,11 +71,13 @@ func (f *fields) client() *Client {
 	c.Declared, c.Sent = f.flag(), f.text()
 	purposes := f.text()
 	c.SignedKey, c.SignedBy = f.text(), f.text()
-	if purposes != "" && json.Unmarshal([]byte(purposes), &c.Purposes) != nil {
-		f.fail(fmt.Errorf("%s %d: its purposes are no JSON array\nSee `heed audit verify`", askerTable, c.ID))
-	}
-	if json.Unmarshal([]byte(tokens), &c.Tokens) != nil {
-		f.fail(fmt.Errorf("%s %d: its tokens are no JSON array\nSee `heed audit verify`", askerTable, c.ID))
+	for _, list := range []struct {
+		name, text string
+		to         *[]string
+	}{{"tokens", tokens, &c.Tokens}, {"purposes", purposes, &c.Purposes}, {"also_obey", f.text(), &c.AlsoObey}} {
+		if list.text != "" && json.Unmarshal([]byte(list.text), list.to) != nil {
+			f.fail(fmt.Errorf("%s %d: its %s are no JSON array\nSee `heed audit verify`", askerTable, c.ID, list.name))
+		}
 	}
 	return c
 }
@@ -273,7 +277,8 @@ type Entry struct {
 	Redacted  bool  // Target has keyed hashes in place of values
 	PolicyAge int64 // milliseconds; -1: the difference of Time and the policy's time
 	Delay     int64 // crawl delay in microseconds; 0: none
-	Waited    int64 // microseconds, for the rules and for a turn
+	Waited    int64 // microseconds, for the rules and for turns
+	Turn      int64 // the part of Waited that was for turns; 0 also in records before layout 4
 	Part      string
 	Revises   []byte // the decision that this one replaces; nil: none
 
@@ -284,6 +289,7 @@ type Entry struct {
 type Outcome struct {
 	Status    int     `json:"status"` // 0: none was sent
 	FromSite  bool    `json:"from_site"`
+	Elsewhere bool    `json:"elsewhere,omitempty"` // another proxy sent the request, and heed did not see the answer
 	BytesIn   int64   `json:"bytes_in"`
 	BytesOut  int64   `json:"bytes_out"`
 	Duration  float64 `json:"duration_s"`
@@ -327,7 +333,7 @@ func (r *Reader) Pull(filter *Filter) (next func() (*Entry, error), stop func(),
 	return next, rows.Close, nil
 }
 
-const entryQuery = `SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, coalesce(policy_age, -1), asked, waited, part, revises,
+const entryQuery = `SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, coalesce(policy_age, -1), asked, waited, part, revises, turn,
 status, from_site, bytes_in, bytes_out, duration, truncated, error, late, site_status, site_answer, outcome.signals
 FROM entry LEFT JOIN outcome ON entry = seq WHERE `
 
@@ -336,13 +342,13 @@ func (f *fields) entry() *Entry {
 	e := &Entry{
 		Seq: f.integer(), ID: f.octets(), Time: f.integer(), Run: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(),
 		Port: int(f.integer()), Method: f.text(), Target: string(f.octets()), Redacted: f.flag(), PolicyAge: f.integer(),
-		Delay: f.integer(), Waited: f.integer(), Part: f.text(), Revises: f.octets(),
+		Delay: f.integer(), Waited: f.integer(), Part: f.text(), Revises: f.octets(), Turn: f.integer(),
 	}
 	if f.null() {
 		return e
 	}
 	e.Outcome = &Outcome{
-		Status: int(f.integer()), FromSite: f.flag(), BytesIn: f.integer(), BytesOut: f.integer(),
+		Status: int(f.integer()), Elsewhere: f.null(), FromSite: f.flag(), BytesIn: f.integer(), BytesOut: f.integer(),
 		Duration: float64(f.integer()) / 1e6, Truncated: f.flag(), Error: f.text(),
 	}
 	e.Late = f.integer()
@@ -355,7 +361,7 @@ func (f *fields) entry() *Entry {
 type Request struct {
 	Seq, Time           int64 // as in Entry
 	Client, Site, Basis int64
-	Waited, Delay       int64
+	Waited, Turn, Delay int64
 
 	Ended       bool  // the rest is recorded
 	SiteRefused bool  // heed let it through, and the site refused it
@@ -379,10 +385,10 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 	}
 	where := strings.Join(append(filter.Window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
 	q := &Request{}
-	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_in, bytes_out, site_answer, outcome.signals"+columns+
+	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, turn, asked, status, from_site, bytes_in, bytes_out, site_answer, outcome.signals"+columns+
 		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) {
 		*q = Request{
-			Seq: f.integer(), Time: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(), Waited: f.integer(), Delay: f.integer(),
+			Seq: f.integer(), Time: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(), Waited: f.integer(), Turn: f.integer(), Delay: f.integer(),
 			Ended: !f.null(),
 		}
 		status, fromSite := int(f.integer()), f.flag()

@@ -145,6 +145,9 @@ func (v *verifier) begin() error {
 		return err
 	}
 	for t := range v.at {
+		if !v.conn.layout.has(table(t)) {
+			continue
+		}
 		if v.at[t], err = v.openWhere(table(t), "TRUE"); err != nil {
 			return err
 		}
@@ -184,8 +187,8 @@ func (v *verifier) advance(c *commit) {
 
 // nothingLeft returns a *Damage when there are rows after the last commit.
 func (v *verifier) nothingLeft() error {
-	for t := runTable; t <= exemptTable; t++ {
-		if v.at[t].id != end {
+	for t := runTable; int(t) < len(tables); t++ {
+		if v.at[t] != nil && v.at[t].id != end {
 			return uncovered(v.before, t, v.at[t].id)
 		}
 	}
@@ -352,7 +355,7 @@ func (r *Record) Miscount(ctx context.Context) (string, error) {
 			found = append(found, fmt.Sprintf("%d %s in the table %s", n, what, t))
 		}
 	}
-	for t := commits; t <= exemptTable; t++ {
+	for t := commits; int(t) < len(tables) && reader.layout.has(t); t++ {
 		missing, extra, err := reader.miscount(s, t)
 		if err != nil {
 			return "", viewError(r.Path, err)
@@ -372,6 +375,8 @@ func (c *conn) miscount(s *stub, t table) (missing, extra int64, err error) {
 		column = "in_commit"
 	case t == exemptTable:
 		from, to = s.Exempt, c.head.exempt
+	case t == eventTable:
+		from, to = s.Event, c.head.event
 	case t != commits:
 		from, to = s.Last[t], c.head.last[t]
 	}

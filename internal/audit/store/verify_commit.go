@@ -12,7 +12,7 @@ import (
 
 // commit checks the current commit of chain, and all rows it covers.
 func (v *verifier) commit(chain *cursor) (*commit, error) {
-	c, err := readCommit(chain)
+	c, err := readCommit(v.conn.layout, chain)
 	switch {
 	case chain.id != v.before.n+1:
 		return nil, v.outOfOrder(chain, v.before.n+1)
@@ -23,7 +23,7 @@ func (v *verifier) commit(chain *cursor) (*commit, error) {
 	}
 	v.ended, v.bad = v.ended[:0], nil
 	actual := *c
-	l := actual.begin(v.before.hash)
+	l := actual.begin(v.conn.layout, v.before.hash)
 	if err := v.cover(l, c); err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func (v *verifier) outOfOrder(at *cursor, want int64) error {
 	return d
 }
 
-// readCommit reads the current commit of chain.
-func readCommit(chain *cursor) (*commit, error) {
+// readCommit reads the current commit of chain, which has the layout.
+func readCommit(l layout, chain *cursor) (*commit, error) {
 	c := &commit{n: chain.integer(0), time: chain.integer(1)}
 	for t := runTable; t <= lastTable; t++ {
 		c.last[t] = chain.integer(int(t) + 1)
@@ -59,25 +59,26 @@ func readCommit(chain *cursor) (*commit, error) {
 	hash, _ := chain.values[int(lastTable)+5].([]byte)
 	c.marks, _ = chain.values[int(lastTable)+6].([]byte)
 	// The values read must be those hashed: no column has a value of another type.
-	row := appendBlob(appendBlob(c.appendTo(nil), hash), c.marks)
-	if len(hash) != len(c.hash) || !bytes.Equal(row, chain.row) {
+	if l.has(eventTable) {
+		c.event = chain.integer(int(lastTable) + 7)
+	}
+	if copy(c.hash[:], hash); len(hash) != len(c.hash) || !bytes.Equal(c.row(l).octets, chain.row) {
 		return c, damaged(c, commits, c.n, isStrange)
 	}
-	c.hash = digest(hash)
 	return c, nil
 }
 
 // plausible reports whether c can follow before: no last id decreases, and c has a
 // mark for each row.
 func (c *commit) plausible(before *commit) bool {
-	rows := c.outcomes + c.exempt - before.exempt
+	rows := c.outcomes + c.exempt - before.exempt + c.event - before.event
 	for t := runTable; t <= lastTable; t++ {
 		if c.last[t] < before.last[t] {
 			return false
 		}
 		rows += c.last[t] - before.last[t]
 	}
-	return c.outcomes >= 0 && c.exempt >= before.exempt && rows == int64(len(c.marks)/2) && len(c.marks)%2 == 0
+	return c.outcomes >= 0 && c.exempt >= before.exempt && c.event >= before.event && rows == int64(len(c.marks)/2) && len(c.marks)%2 == 0
 }
 
 // cover adds the rows that c covers to the hash.
@@ -90,7 +91,10 @@ func (v *verifier) cover(l link, c *commit) error {
 	if err := v.coverOutcomes(l, c); err != nil {
 		return err
 	}
-	return v.coverUpTo(l, c, exemptTable, v.before.exempt, c.exempt)
+	if err := v.coverUpTo(l, c, exemptTable, v.before.exempt, c.exempt); err != nil {
+		return err
+	}
+	return v.coverUpTo(l, c, eventTable, v.before.event, c.event)
 }
 
 func (v *verifier) coverUpTo(l link, c *commit, t table, from, to int64) error {
@@ -198,10 +202,12 @@ func (v *verifier) covered(c *commit, place int64) (table, int64) {
 		}
 		return t, v.before.last[t] + 1 + place
 	}
-	if n := int64(len(v.ended)); place >= n {
-		return exemptTable, v.before.exempt + 1 + place - n
+	if n := int64(len(v.ended)); place < n {
+		return outcomeTable, v.ended[place]
+	} else if place -= n; place < c.exempt-v.before.exempt {
+		return exemptTable, v.before.exempt + 1 + place
 	}
-	return outcomeTable, v.ended[place]
+	return eventTable, v.before.event + 1 + place - (c.exempt - v.before.exempt)
 }
 
 // latest reads the latest stub and the number of entries.

@@ -21,7 +21,7 @@ SELECT
     g.judged, g.verdict, g.reason, g.token, g.group_name, g.rule, g.line, g.variant, g.unseen AS unseen_rules, g.settled, g.detail,
     p.profile, p.state AS policy_state, p.status AS policy_status, p.stale AS policy_stale, p.own AS policy_own, p.error AS policy_error,
     coalesce(e.policy_age / 1000.0, max(0, e.time - p.time) / 1000000) AS policy_age_s, nullif(lower(hex(b.sha256)), '') AS robots_sha256,
-    e.asked / 1000000.0 AS delay_s, e.waited / 1000000.0 AS waited_s,
+    e.asked / 1000000.0 AS delay_s, e.waited / 1000000.0 AS waited_s, e.turn / 1000000.0 AS turn_s,
     o.status, o.from_site, o.bytes_in, o.bytes_out, o.duration / 1000.0 AS duration_ms, o.truncated, o.error,
     l.verdict AS late_verdict, l.reason AS late_reason, l.rule AS late_rule, l.line AS late_line,
     nullif(lower(substr(hex(e.revises), 1, 8) || '-' || substr(hex(e.revises), 9, 4) || '-' || substr(hex(e.revises), 13, 4) || '-' ||
@@ -29,7 +29,7 @@ SELECT
     r.heed, g.engine, c.hash AS configuration, r.note AS run_note,
     coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)') AS agent,
     (SELECT group_concat(value, ' ') FROM json_each(a.purpose)) AS purpose, g.signals, o.signals AS page_signals, o.site_status, o.site_answer,
-    a.signed_key, a.signed_by
+    a.signed_key, a.signed_by, (SELECT group_concat(value, ' ') FROM json_each(a.also_obey)) AS also_obey
 FROM (SELECT *, CASE
     WHEN length(CAST(target AS TEXT)) = length(target) AND CAST(target AS TEXT) NOT GLOB '*[^!-~]*' AND instr(target, CAST('\x' AS BLOB)) = 0 THEN CAST(target AS TEXT)
     ELSE (WITH RECURSIVE octets(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM octets WHERE i < length(target))
@@ -53,7 +53,7 @@ LEFT JOIN ground l ON l.id = o.late;
 -- which was only observed replaces the decision before it.
 DROP VIEW IF EXISTS standing;
 CREATE VIEW standing AS
-SELECT e.seq, e.time, e.asker, e.site, coalesce(o.late, e.ground) AS ground, e.waited, e.asked,
+SELECT e.seq, e.time, e.asker, e.site, coalesce(o.late, e.ground) AS ground, e.waited, e.turn, e.asked,
     o.status, o.from_site, o.bytes_in, o.bytes_out, o.duration, o.truncated
 FROM entry e
 LEFT JOIN outcome o ON o.entry = e.seq

@@ -1,7 +1,7 @@
 -- What each agent asked of each site, and what became of it.
 WITH chosen AS (SELECT * FROM standing WHERE {{chosen}}),
 counted AS (
-    SELECT asker, site, ground, {{failed}} AS failed, count(*) AS requests, sum(waited) AS waited, sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, sum(status IS NULL) AS unknown,
+    SELECT asker, site, ground, {{failed}} AS failed, count(*) AS requests, sum(waited) AS waited, sum(turn) AS turn, sum(bytes_in) AS bytes_in, sum(bytes_out) AS bytes_out, sum(status IS NULL) AS unknown,
         sum(from_site = 1 AND status IN (401, 403, 429, 451, 503)) AS site_refused, min(time) AS first, max(time) AS last
     FROM chosen GROUP BY 1, 2, 3, 4),
 classed AS (
@@ -19,6 +19,7 @@ SELECT (SELECT value FROM about WHERE key = 'store') AS record,
     coalesce(sum(c.site_refused), 0) AS site_refused,
     sum(c.unknown) AS outcome_unknown,
     printf('%.6f', coalesce(sum(c.waited), 0) / 1000000.0) AS waited_s,
+    CASE WHEN sum(c.turn) IS NOT NULL THEN printf('%.6f', sum(c.turn) / 1000000.0) END AS turns_s,
     coalesce(sum(c.bytes_in), 0) AS bytes_in,
     coalesce(sum(c.bytes_out), 0) AS bytes_out,
     strftime('%Y-%m-%dT%H:%M:%SZ', min(c.first) / 1000000, 'unixepoch') AS first,

@@ -1,0 +1,79 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+// What the record has beside a decision and its outcome is read back as it was written: the
+// tokens that were obeyed for a client, the wait for turns, an answer that another proxy has
+// seen, and events.
+func TestRecord_WhatIsBesideADecision(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/audit.db"
+	w := open(t, path, store.Options{})
+	source := policy("site.test").Source()
+	source.RetriedAs = "OneBot/1 (+https://bot.example/)"
+	source.FetchedAt = time.Now().Add(time.Second)
+	e := asked(rules.New(source, []byte("User-agent: *\nDisallow: /private\n")), "/")
+	e.AlsoObey = []string{"Other-Bot", "Third"}
+	e.TurnWaited, e.Outcome.Waited = 3*time.Second, 5*time.Second
+	if err := w.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	e.Outcome = audit.Outcome{Elsewhere: true}
+	w.Ended(e)
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	events := []audit.Event{
+		{Time: source.FetchedAt.UTC().Truncate(time.Microsecond), Kind: audit.RulesAsked, Site: source.Origin, Name: source.RetriedAs, Count: 1, Status: source.Status},
+		{Time: at, Kind: audit.Healed, Count: 7, Detail: "audit.db-wal was removed"},
+		{Time: at, Kind: audit.Bypassed, Name: "ruby", Count: 3, Detail: "to 192.0.2.1:443"},
+	}
+	for _, e := range events[1:] {
+		w.Note(e)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	w.Note(events[1]) // has no effect
+
+	records, err := store.Records(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := records[0].Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got []audit.Event
+	if err := r.Events(&store.Filter{}, func(e *audit.Event) { got = append(got, *e) }); err != nil || !slices.Equal(got, events) {
+		t.Errorf("events %+v, %v\nwant %+v", got, err, events)
+	}
+	err = r.Entries(&store.Filter{}, func(d *store.Entry) error {
+		c, err := r.Client(d.Client)
+		if err != nil || !slices.Equal(c.AlsoObey, e.AlsoObey) {
+			t.Errorf("obeys %v, %v", c.AlsoObey, err)
+		}
+		if d.Turn != 3_000_000 || d.Waited != 5_000_000 || !d.Outcome.Elsewhere || d.Outcome.FromSite || d.Outcome.Status != 0 {
+			t.Errorf("%+v %+v", d, d.Outcome)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	proof, err := store.Verify(t.Context(), path, nil, nil)
+	if err != nil || !proof.Whole || proof.Rows["event"] != 3 {
+		t.Errorf("%+v, %v", proof, err)
+	}
+	db := view(t, path)
+	if n := count(t, db, "SELECT count(*) FROM decisions WHERE also_obey = 'Other-Bot Third' AND turn_s = 3 AND waited_s = 5 AND status = 0 AND from_site IS NULL"); n != 1 {
+		t.Errorf("the view has %d", n)
+	}
+}

@@ -43,7 +43,7 @@ func (a arrival) outcome(scheme string, keys []passport.ListedKey) string {
 	} else if err != nil {
 		return err.Error()
 	}
-	o, why := c.Verify(m, keys, time.Now())
+	o, why := c.Verify(keys, time.Now())
 	return strings.TrimSuffix(string(o)+": "+why, ": ")
 }
 

@@ -189,7 +189,7 @@ func TestVerify_OfARequestWithoutTheNetwork(t *testing.T) {
 		"another key":     {text, wrong, at, false, 1, "unverified: the directory has no key"},
 		"unsigned":        {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", keys, at, false, 2, ""},
 		"no request":      {"hello", keys, at, false, 2, ""},
-		"half":            {strings.Replace(text, "Signature-Agent", "Signature-Agen", 1), keys, at, false, 1, "invalid: the request has no Signature-Agent"},
+		"half":            {strings.Replace(text, "Signature-Agent", "Signature-Agen", 1), keys, at, false, 1, "invalid: Signature-Agent does not have the URL"},
 	} {
 		path := testkit.Write(t, filepath.Join(dir, strings.ReplaceAll(name, " ", "")), c.text)
 		out, errors, status := run(t, &VerifyCmd{Keys: c.keys, At: c.at, HTTP: c.http, Target: path})

@@ -79,7 +79,7 @@ func (w *witness) signedBy(t *testing.T, target, userAgent string, keys map[stri
 			return err.Error()
 		}
 		for name, k := range keys {
-			if o, _ := c.Verify(m, []passport.ListedKey{{PublicKey: k.PublicKey}}, time.Now()); o == passport.Verified {
+			if o, _ := c.Verify([]passport.ListedKey{{PublicKey: k.PublicKey}}, time.Now()); o == passport.Verified {
 				return name
 			}
 		}

@@ -206,11 +206,7 @@ func (c *VerifyCmd) request(v *verifier) error {
 	v.row("covers", "%s", console.Quoted(strings.Join(claim.Covered, " ")))
 	v.row("valid", "from %s until %s", claim.Created.Format(time.RFC3339), claim.Expires.Format(time.RFC3339))
 	if c.Base {
-		base, err := claim.Base(m)
-		if err != nil {
-			base = err.Error()
-		}
-		for line := range strings.SplitSeq(base, "\n") {
+		for line := range strings.SplitSeq(claim.Base, "\n") {
 			v.row("base", "%s", console.Printable(line))
 		}
 	}
@@ -219,7 +215,7 @@ func (c *VerifyCmd) request(v *verifier) error {
 		v.row("outcome", "%s: %v", passport.Unverified, err)
 		return console.Exit(console.ExitNo)
 	}
-	outcome, why := claim.Verify(m, keys, v.now)
+	outcome, why := claim.Verify(keys, v.now)
 	if why != "" {
 		v.bad = true
 		why = ": " + why

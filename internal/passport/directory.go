@@ -1,7 +1,6 @@
 package passport
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -15,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/structured"
+	"heed/internal/memo"
 )
 
 // MediaType is that of a directory.
@@ -53,7 +52,7 @@ func NewDirectory(at string, keys []*Key, from, until time.Time) (*Directory, er
 	var inputs, signatures []string
 	for i, k := range keys {
 		label := "binding" + strconv.Itoa(i)
-		input, value := directorySignature(k, authority("https", u.Host), digest, from, until)
+		input, value := k.seal(directoryBase(k.Thumbprint, authority("https", u.Host), digest, from.Unix(), until.Unix()))
 		inputs = append(inputs, label+"="+input)
 		signatures = append(signatures, label+"=:"+value+":")
 	}
@@ -73,12 +72,11 @@ func contentDigest(body []byte) string {
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
-// directorySignature returns the possession proof of a key: the value of its member in
-// Signature-Input, and the signature in base64.
-func directorySignature(k *Key, authority, digest string, from, until time.Time) (input, value string) {
-	lines := `"@authority";req: ` + authority + "\n" + `"content-digest": ` + digest + "\n"
-	input = fmt.Sprintf(`("@authority";req "content-digest");created=%d;expires=%d;keyid="%s";tag="%s"`, from.Unix(), until.Unix(), k.Thumbprint, directoryTag)
-	return input, seal(k, []byte(lines), []byte(input))
+// directoryBase returns the signature base of the possession proof of a key, and where the
+// parameters begin in it.
+func directoryBase(thumbprint, authority, digest string, from, until int64) (text []byte, parameters int) {
+	text = []byte(`"@authority";req: ` + authority + "\n" + `"content-digest": ` + digest + "\n" + parametersLine)
+	return fmt.Appendf(text, `("@authority";req "content-digest");created=%d;expires=%d;keyid="%s";tag="%s"`, from, until, thumbprint, directoryTag), len(text)
 }
 
 // Bounds of a directory that is read.
@@ -163,39 +161,35 @@ func ReadDirectory(at *url.URL, h http.Header, body []byte, now time.Time) (*Lis
 	return d, nil
 }
 
+// A possession proof as NewDirectory writes it: label, created, expires and keyid.
+var proofMember = memo.Expression(`([a-z][a-z0-9]*)=\("@authority";req "content-digest"\);created=([0-9]{1,15});expires=([0-9]{1,15});keyid="([A-Za-z0-9_-]+)";tag="` + directoryTag + `"`)
+
 // proof returns the end of the possession proof of a key, or why there is none.
 func proof(k *PublicKey, at *url.URL, h http.Header, body []byte, now time.Time) (end time.Time, missing string) {
-	lists, err := structured.NameLists(h[signatureInput])
-	if err != nil || len(lists) == 0 {
-		return end, "the directory is not signed by it"
-	}
-	missing = "the directory is not signed by it"
-	request := &Message{Method: http.MethodGet, Scheme: "https", Authority: at.Host, Target: at.RequestURI()}
-	answer := &Message{Header: h, request: request}
-	for i := range lists {
-		c := claimOf(&lists[i])
-		if c.tag != directoryTag || c.KeyID != k.Thumbprint {
+	missing = "the directory is not signed by it, in the form that heed writes"
+	values := strings.Split(strings.Join(h[signature], ", "), ", ")
+	for _, p := range proofMember().FindAllStringSubmatch(strings.Join(h[signatureInput], ", "), maxKeys) {
+		i := slices.IndexFunc(values, func(v string) bool { return strings.HasPrefix(v, p[1]+"=") })
+		if p[4] != k.Thumbprint || i < 0 {
 			continue
 		}
-		switch err := c.check(answer, k, now); {
+		from, _ := strconv.ParseInt(p[2], 10, 64)
+		until, _ := strconv.ParseInt(p[3], 10, 64)
+		digest := h.Get("Content-Digest")
+		text, _ := directoryBase(k.Thumbprint, authority("https", at.Host), digest, from, until)
+		value, err := bytesOf(values[i], p[1])
+		end = time.Unix(until, 0).UTC()
+		if err == nil {
+			err = k.verify(text, value, time.Unix(from, 0).UTC(), end, now)
+		}
+		switch {
 		case err != nil:
 			missing = err.Error()
-		case !c.covers("@authority", "req") || !c.covers("content-digest", ""):
-			missing = "its signature of the directory does not cover the host and the digest"
-		case !digestMatches(h, body):
+		case digest != contentDigest(body):
 			missing = "Content-Digest is not that of the document"
 		default:
-			return c.Expires, ""
+			return end, ""
 		}
 	}
 	return end, missing
-}
-
-// digestMatches reports whether Content-Digest has the SHA-256 of the body.
-func digestMatches(h http.Header, body []byte) bool {
-	digests, err := structured.ByteSequences(h["Content-Digest"])
-	sum := sha256.Sum256(body)
-	return err == nil && slices.ContainsFunc(digests, func(d structured.Value[[]byte]) bool {
-		return d.Key == "sha-256" && bytes.Equal(d.Value, sum[:])
-	})
 }

@@ -4,7 +4,7 @@
 //
 // key.go has keys and their files, sign.go signs a request, directory.go publishes keys,
 // card.go describes a robot (draft-meunier-webbotauth-registry-04), and verify.go does what a
-// site does that verifies. Nothing here opens a file or a connection.
+// site does that verifies, for signatures as heed makes them. Nothing here opens a file or a connection.
 package passport
 
 import (

@@ -72,7 +72,7 @@ func NewSigner(key *Key, agent string) (*Signer, error) {
 	return s, nil
 }
 
-var errAgent = errors.New(`write the URL at which your directory of keys is published, such as "https://bots.example/news/keys.json"`)
+var errURL = errors.New(`write the URL at which your directory of keys is published, such as "https://bots.example/news/keys.json"`)
 
 // CheckAgent returns an error unless agent is an absolute https URL that can be sent.
 func CheckAgent(agent string) error {
@@ -80,7 +80,7 @@ func CheckAgent(agent string) error {
 	switch {
 	case err != nil, len(agent) > maxAgent, u.Scheme != "https", u.Hostname() == "", u.User != nil, u.Fragment != "",
 		strings.ContainsFunc(agent, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
-		return fmt.Errorf("%q is not an absolute https URL of printable ASCII, without user and fragment; %w", agent, errAgent)
+		return fmt.Errorf("%q is not an absolute https URL of printable ASCII, without user and fragment; %w", agent, errURL)
 	}
 	return nil
 }
@@ -123,11 +123,12 @@ func (s *Signer) Sign(h http.Header, r *Request, form Form, now time.Time) bool 
 	var random [nonce]byte
 	_, _ = rand.Read(random[:]) // it never fails: see crypto/rand
 	var text [nonce/3*4 + 4]byte
+	var lines [1536]byte
 	base64.StdEncoding.Encode(text[:], random[:])
 	m := base{form: form, agent: s.fields[form][0], label: label, created: now.Unix(), expires: expires.Unix(), nonce: string(text[:])}
 	m.method, m.path = r.Method, plainPath(r.Target)
 	m.authority = authority(r.Scheme, r.Authority)
-	input, value := m.sign(s.key)
+	input, value := s.key.seal(m.build(lines[:0], s.key.Thumbprint))
 	h[signatureAgent] = s.fields[form]
 	h[signatureInput] = []string{label + "=" + input}
 	h[signature] = []string{label + "=:" + value + ":"}
@@ -146,9 +147,17 @@ type base struct {
 	nonce            string
 }
 
-// sign returns the value of the member in Signature-Input, and the signature in base64.
-func (m *base) sign(k *Key) (input, value string) {
-	lines := make([]byte, 0, 1024)
+// prefix is what is before the URL in the line of Signature-Agent.
+func (m *base) prefix() string {
+	if m.form == String {
+		return ""
+	}
+	return m.label + "="
+}
+
+// build appends the signature base for the key with a thumbprint to lines, and returns where
+// the parameters begin in it: they are the value of the member in Signature-Input.
+func (m *base) build(lines []byte, thumbprint string) (text []byte, parameters int) {
 	names := make([]byte, 0, 512)
 	cover := func(name, value string) {
 		lines = append(append(append(append(lines, name...), ": "...), value...), '\n')
@@ -167,22 +176,25 @@ func (m *base) sign(k *Key) (input, value string) {
 	if m.form == String {
 		cover(`"signature-agent"`, m.agent)
 	} else {
-		cover(`"signature-agent";key="`+m.label+`"`, m.agent[len(m.label)+len("="):])
+		cover(`"signature-agent";key="`+m.label+`"`, m.agent[len(m.prefix()):])
 	}
-	names = append(names, ");created="...)
-	names = strconv.AppendInt(names, m.created, 10)
-	names = append(append(names, `;keyid="`...), k.Thumbprint...)
-	names = append(names, `";alg="ed25519";expires=`...)
-	names = strconv.AppendInt(names, m.expires, 10)
-	names = append(append(names, `;nonce="`...), m.nonce...)
-	names = append(names, `";tag="`+tag+`"`...)
-	return string(names), seal(k, lines, names)
+	lines = append(lines, parametersLine...)
+	parameters = len(lines)
+	lines = append(append(lines, names...), ");created="...)
+	lines = strconv.AppendInt(lines, m.created, 10)
+	lines = append(append(lines, `;keyid="`...), thumbprint...)
+	lines = append(lines, `";alg="ed25519";expires=`...)
+	lines = strconv.AppendInt(lines, m.expires, 10)
+	lines = append(append(lines, `;nonce="`...), m.nonce...)
+	return append(lines, `";tag="`+tag+`"`...), parameters
 }
 
-// seal signs the lines of a signature base and the line of its parameters.
-func seal(k *Key, lines, parameters []byte) string {
-	lines = append(append(lines, `"@signature-params": `...), parameters...)
-	return base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, lines))
+// parametersLine begins the last line of a signature base (RFC 9421 §2.5).
+const parametersLine = `"@signature-params": `
+
+// seal returns the parameters in a signature base, and its signature in base64.
+func (k *Key) seal(text []byte, parameters int) (input, value string) {
+	return string(text[parameters:]), base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, text))
 }
 
 // authority returns the component @authority (RFC 9421 §2.2.3).

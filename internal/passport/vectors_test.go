@@ -64,7 +64,7 @@ func TestVectors_ARequestIsSigned(t *testing.T) {
 		},
 	} {
 		k := rfcKey(t)
-		input, value := c.base.sign(k)
+		input, value := k.seal(c.base.build(nil, k.Thumbprint))
 		if input != c.input || value != c.value {
 			t.Errorf("%s: Signature-Input %s\nSignature %s\nwant %s\n%s", c.name, input, value, c.input, c.value)
 		}
@@ -78,10 +78,10 @@ func TestVectors_ARequestIsSigned(t *testing.T) {
 			continue
 		}
 		keys := []ListedKey{{PublicKey: k.PublicKey}}
-		if o, why := claim.Verify(m, keys, time.Unix(1735689700, 0)); o != Verified || claim.Agent != "https://signature-agent.test" {
+		if o, why := claim.Verify(keys, time.Unix(1735689700, 0)); o != Verified || claim.Agent != "https://signature-agent.test" {
 			t.Errorf("%s: %s, %s", c.name, o, why)
 		}
-		if o, _ := claim.Verify(m, keys, time.Unix(c.base.expires, 0)); o != Invalid {
+		if o, _ := claim.Verify(keys, time.Unix(c.base.expires, 0)); o != Invalid {
 			t.Errorf("%s: %s at its end", c.name, o)
 		}
 	}

@@ -55,7 +55,7 @@ func TestSend_EachTimeOverHTTP2IsSignedAnew(t *testing.T) {
 			t.Error(err)
 			return err
 		}
-		if o, why := c.Verify(&m, []passport.ListedKey{{PublicKey: k.PublicKey}}, time.Now()); o != passport.Verified {
+		if o, why := c.Verify([]passport.ListedKey{{PublicKey: k.PublicKey}}, time.Now()); o != passport.Verified {
 			t.Errorf("%s: %s", o, why)
 		}
 		seen[m.Header.Get("Signature")] = true

@@ -66,7 +66,7 @@ var arrows = map[string][]string{
 	"heed/internal/audit/uses":             {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/rules"},
 	"heed/internal/coding":                 {},
 	"heed/internal/structured":             {},
-	"heed/internal/passport":               {"heed/internal/structured"},
+	"heed/internal/passport":               {"heed/internal/memo"},
 	"heed/internal/signal":                 {"heed/internal/safetext", "heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules", "heed/rules/clock"},
 	"heed/internal/signal/licence":         {"heed/internal/safetext", "heed/rules"},
 	"heed/internal/signal/page":            {"heed/internal/coding", "heed/internal/memo", "heed/internal/safetext", "heed/internal/structured"},

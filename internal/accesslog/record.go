@@ -7,25 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"time"
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/sqlite"
 	"heed/rules"
 )
 
 // IsRecord reports whether a file is a record of heed, or another database of SQLite.
-func IsRecord(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 16)
-	_, err = io.ReadFull(f, head)
-	return err == nil && string(head) == "SQLite format 3\x00"
-}
+func IsRecord(path string) bool { return sqlite.IsDatabase(path) }
 
 // record reads the requests that heed sent to sites. Those that it answered itself never
 // reached a site: they are counted apart.

@@ -1,5 +1,5 @@
 // Package ownfile reads files whose content heed acts on, replaces them atomically, locks
-// them, and reports who else can change them. Of what it finds, the decisions are:
+// them, opens databases outside SQLite, and reports who else can change files. Of what it finds, the decisions are:
 //
 //   - A file that heed finds without being told, ./proxy.toml, is not used when others can
 //     change it (Others), unless it changes nothing.
@@ -39,6 +39,9 @@ func Read(path string, limit int64) (*File, error) { return read(path, limit, fa
 func ReadRegular(path string, limit int64) (*File, error) { return read(path, limit, true) }
 
 func read(path string, limit int64, regular bool) (*File, error) {
+	if isDatabase(path) {
+		return nil, fmt.Errorf("%s is a database that heed has open", path)
+	}
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err

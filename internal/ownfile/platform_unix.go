@@ -66,6 +66,9 @@ func tryLock(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
 // WaitLock locks the file exclusively. It blocks until the lock is free.
 func WaitLock(f *os.File) error { return flock(f, unix.LOCK_EX) }
 
+// unlock releases the lock of f.
+func unlock(f *os.File) error { return flock(f, unix.LOCK_UN) }
+
 func flock(f *os.File, how int) error {
 	for {
 		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {

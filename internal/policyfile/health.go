@@ -165,14 +165,10 @@ func removeLogs(path string) {
 	}
 }
 
-// unused reports whether no heed has the file at path, if there is one.
+// unused reports whether no heed has the file at path, which is created when there is none.
 func unused(path string) bool {
-	file, err := os.Open(path)
-	if err != nil {
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	defer file.Close()
-	return ownfile.Lock(file, 0) == nil
+	file, err := ownfile.Claim(path)
+	return err == nil && file.Close() == nil
 }
 
 // damaged renames the file of db, so that a new one is begun. When that is damaged too, the

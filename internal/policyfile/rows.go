@@ -63,8 +63,8 @@ type database struct {
 	writer  *sqlite.Conn
 	reading sync.Mutex // for reader
 	reader  *sqlite.Conn
-	lock    *os.File // the file, locked: another heed would set it aside under this one
-	closed  bool     // changes with both locked
+	lock    *ownfile.Descriptor // the file, locked: another heed would set it aside under this one
+	closed  bool                // changes with both locked
 }
 
 // openDatabase opens the file at path, made with mode 0600 if there is none. The error is a
@@ -73,19 +73,19 @@ func openDatabase(path string) (_ *database, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, errNoFile // reading a pipe may block
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := ownfile.Claim(path)
+	if errors.Is(err, ownfile.ErrClaimed) {
+		return nil, errInUse
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { // not before SQLite has closed it: its own locks would be lost
+	defer func() {
 		if err != nil {
 			file.Close()
 		}
 	}()
 	var head [20]byte
-	if err = ownfile.Lock(file, 0); errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errInUse
-	}
 	n, err := io.ReadFull(file, head[:])
 	switch {
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):

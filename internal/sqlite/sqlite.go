@@ -11,10 +11,13 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"time"
 
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"heed/internal/ownfile"
 )
 
 // Conn is a connection to a database. It bypasses database/sql, whose conversions would
@@ -23,6 +26,7 @@ type Conn struct {
 	driver.Conn
 	Context context.Context // ends statements
 	pool    *sql.DB         // of this connection alone
+	ended   [2]func()       // of ownfile.Using
 }
 
 // MaxValue is more than heed writes as one value, or one row, in octets. A longer one, which
@@ -36,11 +40,18 @@ const MaxValue = 32 << 20
 // released (auto_vacuum). Statements wait for those of other connections, no longer than
 // wait.
 func Open(path, mode string, wait time.Duration) (*Conn, error) {
-	return Dial(Source(path, mode, wait))
+	path, ended := ownfile.Using(path)
+	c, err := open(Source(path, mode, wait))
+	if err != nil {
+		ended()
+		return nil, err
+	}
+	_, new := ownfile.Using(path) // it may be new, or in the place of another one
+	c.ended = [2]func(){ended, new}
+	return c, nil
 }
 
-// Dial opens the database with a data source name, as Source returns it.
-func Dial(source string) (*Conn, error) {
+func open(source string) (*Conn, error) {
 	c, err := new(sqlite.Driver).Open(source)
 	if err != nil {
 		return nil, err
@@ -69,9 +80,16 @@ func (o alone) Connect(context.Context) (driver.Conn, error) { return o.Conn, ni
 func (o alone) Driver() driver.Driver { return new(sqlite.Driver) }
 
 // Close closes the connection.
-func (c *Conn) Close() error { return c.pool.Close() }
+func (c *Conn) Close() error {
+	err := c.pool.Close()
+	for _, ended := range c.ended {
+		ended()
+	}
+	c.ended = [2]func(){func() {}, func() {}}
+	return err
+}
 
-// Source returns the data source name with which Dial does what Open does.
+// Source returns the data source name with which the driver does what Open does.
 func Source(path, mode string, wait time.Duration) string {
 	q := url.Values{"mode": {mode}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds())}}
 	switch mode {
@@ -118,6 +136,46 @@ func (c *Conn) InTransaction(do func() error) error {
 		_, _ = c.Exec("ROLLBACK") // err is the cause
 	}
 	return err
+}
+
+// IsDatabase reports whether the file at path is one of SQLite, or may be one that cannot be
+// read now. An empty file is none.
+func IsDatabase(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	c, err := Open(path, "ro", 0)
+	if err == nil {
+		_, err = c.One("PRAGMA schema_version")
+		c.Close()
+	}
+	return Primary(err) != NotADB
+}
+
+// Size returns the size of the database according to its header, in octets; that of the file
+// when the header has none.
+func (c *Conn) Size() (int64, error) {
+	row, err := c.One("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+	if err != nil || row == nil {
+		return 0, err
+	}
+	size, _ := row[0].(int64)
+	return size, nil
+}
+
+// CopyTo writes a copy of the database to a new file that only its owner can read, and syncs
+// it.
+func (c *Conn) CopyTo(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // after SQLite, which closes it at the end of the statement
+	if _, err := c.Exec("VACUUM INTO ?", path); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // Rows is the result of a query.

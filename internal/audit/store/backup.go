@@ -36,7 +36,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 	}
 	defer os.RemoveAll(dir)
 	copied := filepath.Join(dir, filepath.Base(to))
-	if err := copyTo(c, copied); err != nil {
+	if err := c.CopyTo(copied); err != nil {
 		return nil, fmt.Errorf("the backup cannot be written: %w\nMake room, or name a file elsewhere", err)
 	}
 	proof, err := Verify(ctx, copied, nil, progress)
@@ -55,19 +55,6 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 		return nil, fmt.Errorf("the backup cannot be put in its place: %w", err)
 	}
 	return proof, nil
-}
-
-// copyTo writes a copy of the database to a new file that only its owner can read, and syncs it.
-func copyTo(c *conn, to string) error {
-	f, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := c.Exec("VACUUM INTO ?", to); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 // waitComplete waits until the database has all rows that the tail has now. It returns

@@ -19,7 +19,7 @@ import (
 type conn struct {
 	*sqlite.Conn
 	path   string
-	source string // the data source name
+	mode   string // of sqlite.Open
 	layout layout // 0: not read yet
 
 	// Set by findHead.
@@ -29,20 +29,15 @@ type conn struct {
 
 // connect opens the database at path in a mode of sqlite.Open.
 func connect(path, mode string) (*conn, error) {
-	return dial(path, sqlite.Source(path, mode, busyTime))
+	c, err := sqlite.Open(path, mode, busyTime)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c, path: path, mode: mode}, nil
 }
 
 // busyTime is how long a statement waits for other connections.
 const busyTime = 5 * time.Second
-
-// dial opens the database with a data source name.
-func dial(path, source string) (*conn, error) {
-	c, err := sqlite.Dial(source)
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Conn: c, path: path, source: source}, nil
-}
 
 // Rows is the result of a query with columns of any kind.
 type Rows struct {
@@ -112,7 +107,7 @@ type Reader struct {
 
 // Read opens a Reader, which the caller closes.
 func (r *Record) Read(ctx context.Context) (*Reader, error) {
-	c, err := dial(r.Path, r.source)
+	c, err := connect(r.Path, r.mode)
 	if err != nil {
 		return nil, viewError(r.Path, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ type database struct {
 // with an id, empty: a new one, that follows another, whose head is named; empty: it
 // follows none. It returns wal.ErrHeld while another process has it open.
 func openDatabase(path string, now time.Time, id, follows string) (*database, error) {
-	claim, err := lockFile(path)
+	claim, err := claim(path)
 	if err != nil {
 		return nil, err
 	}
@@ -161,15 +160,7 @@ func (b *database) sync() error {
 	if _, err := b.integer("PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
 		return err
 	}
-	f, err := os.Open(b.path + "-wal")
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return b.log.Sync()
 }
 
 // close closes audit.db. When the write-ahead log was damaged, SQLite keeps it open: its

@@ -10,23 +10,24 @@ import (
 	"os"
 
 	"heed/internal/audit/store/wal"
+	"heed/internal/ownfile"
 	"heed/internal/sqlite"
 )
 
 // files are audit.db and the two files that SQLite keeps beside it, its write-ahead log and
 // the index of that. SQLite does not notice when another program cuts, replaces or removes
-// them. They are closed after SQLite has closed them, since closing them releases its locks.
+// them.
 type files struct {
-	name       string   // of audit.db
-	claim      *os.File // audit.db, locked
-	log, index *os.File // for reading; nil before open
-	size       int64    // of audit.db after the last write
+	name       string              // of audit.db
+	claim      *ownfile.Descriptor // audit.db, locked
+	log, index *ownfile.Descriptor // for reading; nil before open
+	size       int64               // of audit.db after the last write
 }
 
 // open opens the files beside audit.db, which SQLite has made.
 func (s *files) open() (err error) {
-	if s.log, err = os.Open(s.name + "-wal"); err == nil {
-		s.index, err = os.Open(s.name + "-shm")
+	if s.log, err = ownfile.OpenBeside(s.name, "-wal"); err == nil {
+		s.index, err = ownfile.OpenBeside(s.name, "-shm")
 	}
 	return err
 }
@@ -34,7 +35,7 @@ func (s *files) open() (err error) {
 // close closes all files that are open.
 func (s *files) close() error {
 	err := s.claim.Close()
-	for _, f := range []*os.File{s.log, s.index} {
+	for _, f := range []*ownfile.Descriptor{s.log, s.index} {
 		if f != nil {
 			err = errors.Join(err, f.Close())
 		}
@@ -44,10 +45,10 @@ func (s *files) close() error {
 
 // present returns an error when a file has another name now.
 func (s *files) present() error {
-	if wal.SameFile(s.name, s.claim, 0) != nil {
+	if wal.SameFile(s.name, s.claim.File, 0) != nil {
 		return errors.New("it is no longer where it was: bring it back, or restart heed to begin a new one")
 	}
-	return cmp.Or(wal.SameFile(s.name+"-wal", s.log, 0), wal.SameFile(s.name+"-shm", s.index, 0))
+	return cmp.Or(wal.SameFile(s.name+"-wal", s.log.File, 0), wal.SameFile(s.name+"-shm", s.index.File, 0))
 }
 
 // Octets of the write-ahead log (https://sqlite.org/walformat.html).

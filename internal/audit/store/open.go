@@ -1,10 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,7 +18,7 @@ import (
 // view opens the record at path for reading, to which a heed may be writing. The error
 // says what to do about a file that is not a record, is damaged, or has a newer layout.
 func view(path string) (c *conn, err error) {
-	if err := looksLikeRecord(path); err != nil {
+	if err = canBeRecord(path); err != nil {
 		return nil, err
 	}
 	modes := []string{"ro", "immutable"} // immutable on a disk that cannot be written to
@@ -36,7 +36,7 @@ func view(path string) (c *conn, err error) {
 			break
 		}
 	}
-	return nil, viewError(path, err)
+	return nil, cmp.Or(refusal(path, err), viewError(path, err))
 }
 
 var (
@@ -59,40 +59,53 @@ func viewError(path string, err error) error {
 	return fmt.Errorf("the record %s cannot be read: %w", path, err)
 }
 
-// looksLikeRecord returns an error for a file that cannot be a record, with a
-// clearer text than SQLite's.
-func looksLikeRecord(path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return fmt.Errorf("%s is not a regular file, and no record\nName the file that [audit] file names, or that heed run --audit made", path)
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no record %s\nName the file that [audit] file names, or that heed run --audit made", path)
-	}
-	if err != nil {
-		return fmt.Errorf("the record cannot be read: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+// canBeRecord returns an error for a file that cannot be a record, with a clearer text than
+// SQLite's.
+func canBeRecord(path string) error {
+	info, err := os.Stat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no record %s\nName the file that [audit] file names, or that heed run --audit made", path)
 	case err != nil:
 		return fmt.Errorf("the record cannot be read: %w", err)
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory, not a record\nName the file in it", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file, and no record\nName the file that [audit] file names, or that heed run --audit made", path)
 	case info.Size() == 0:
 		return fmt.Errorf("%s is empty: nothing was recorded in it", path)
 	}
-	head := make([]byte, headerSize)
-	if n, err := io.ReadFull(f, head); string(head[:min(n, len(magic))]) != magic[:min(n, len(magic))] {
-		return fmt.Errorf("%s is no record: heed keeps records in files of SQLite, and this is none\nName the file that [audit] file names, or that heed run --audit made", path)
-	} else if err != nil {
-		return cutOff(path, info.Size(), headerSize)
+	return nil
+}
+
+// refusal returns an error for a file that SQLite refuses to read for the reason cause, and
+// whose header says why; else nil.
+func refusal(path string, cause error) error {
+	if !sqlite.IsDamage(cause) && !cannotOpen(cause) {
+		return nil
 	}
-	// While a process writes, pages are in the write-ahead log.
-	if whole := wholeSize(head); info.Size() < whole && !hasWAL(path) {
+	head, err := ownfile.Head(path, headerSize)
+	switch n := min(len(head), len(magic)); {
+	case err != nil:
+		return fmt.Errorf("the record cannot be read: %w", err)
+	case string(head[:n]) != magic[:n]:
+		return fmt.Errorf("%s is no record: heed keeps records in files of SQLite, and this is none\nName the file that [audit] file names, or that heed run --audit made", path)
+	case n == 0: // it is open, and a database
+		return nil
+	case len(head) < headerSize:
+		return cutOff(path, int64(len(head)), headerSize)
+	}
+	return checkSize(path, wholeSize(head))
+}
+
+// checkSize returns an error for a file that is smaller than its header says. While a process
+// writes, pages are in the write-ahead log.
+func checkSize(path string, whole int64) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Size() < whole && !hasWAL(path) {
 		return cutOff(path, info.Size(), whole)
 	}
-	return nil
+	return err
 }
 
 // headerSize is the size of the header of an SQLite file, in octets
@@ -123,7 +136,15 @@ func cutOff(path string, has, whole int64) error {
 // isRecord reads the layout, and returns an error unless the database has the tables
 // and a known layout of a record.
 func isRecord(c *conn) error {
-	if err := c.readLayout(); err != nil {
+	err := c.readLayout()
+	if err != nil {
+		return err
+	}
+	whole, err := c.Size()
+	if err == nil {
+		err = checkSize(c.path, whole)
+	}
+	if err != nil {
 		return err
 	}
 	about, err := c.integer("SELECT count(*) FROM sqlite_schema WHERE name IN ('about', 'commits')")
@@ -171,19 +192,18 @@ func resolvePath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// lockFile opens and locks the file at path, which it creates for its owner when
-// there is none, and checks that it can be a record. The caller closes it, after
-// SQLite has: closing it releases SQLite's locks too.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// claim opens and locks the file at path, which it creates for its owner when there is
+// none, and checks that it can be a record.
+func claim(path string) (*ownfile.Descriptor, error) {
+	f, err := ownfile.Claim(path)
+	if errors.Is(err, ownfile.ErrClaimed) {
+		return nil, explain(path, wal.ErrHeld)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the record cannot be opened: %w\nMake it writable, or name another file in [audit] file", err)
 	}
-	err = ownfile.Lock(f, 0)
 	head := make([]byte, len(magic))
-	if n, _ := f.ReadAt(head, 0); err != nil {
-		err = wal.ErrHeld
-	} else if n > 0 && string(head[:n]) == strings.Repeat("\x00", n) && wal.HasBlocks(path) {
+	if n, _ := f.ReadAt(head, 0); n > 0 && string(head[:n]) == strings.Repeat("\x00", n) && wal.HasBlocks(path) {
 		err = errCut(path)
 	} else if n > 0 && string(head[:n]) != magic[:n] {
 		err = errForeign

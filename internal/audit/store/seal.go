@@ -173,7 +173,7 @@ type expected struct {
 
 // expectedSchema returns what is expected of a file.
 var expectedSchema = sync.OnceValues(func() (*expected, error) {
-	c, err := dial("", ":memory:")
+	c, err := connect(":memory:", "memory")
 	if err != nil {
 		return nil, err
 	}

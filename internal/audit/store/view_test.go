@@ -1,12 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -34,8 +36,15 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 	if _, err := db.Exec("CREATE TABLE a (b)"); err != nil {
 		t.Fatal(err)
 	}
+	pipe := filepath.Join(dir, "pipe.db")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ path, want string }{
 		{filepath.Join(dir, "none.db"), "there is no record"},
+		{pipe, "is not a regular file, and no record"},
+		{file("long.db", bytes.Repeat([]byte("line\n"), 1000)), "is no record: heed keeps records in files of SQLite, and this is none\nName the file that"},
+		{file("page.db", append([]byte(magic), make([]byte, 84)...)), "is damaged: file is not a database"},
 		{dir, "is a directory"},
 		{file("empty.db", nil), "is empty: nothing was recorded"},
 		{file("text.db", []byte("User-agent: *\n")), "is no record: heed keeps records in files of SQLite, and this is none\nName the file that"},

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -34,7 +35,7 @@ var arrows = map[string][]string{
 	"heed/internal/plancmd":                {"heed/internal/accesslog", "heed/internal/figures", "heed/internal/plan", "heed/internal/reason", "heed/internal/signal", "heed/internal/table", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/plan":                   {"heed/internal/coding", "heed/internal/control", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/study":                  {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/memo", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
-	"heed/internal/accesslog":              {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/coding", "heed/internal/memo", "heed/rules"},
+	"heed/internal/accesslog":              {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/coding", "heed/internal/memo", "heed/internal/sqlite", "heed/rules"},
 	"heed/internal/table":                  {"heed/internal/figures", "heed/internal/safetext"},
 	"heed/internal/ownfile":                {},
 	"heed/internal/run":                    {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/counts", "heed/internal/logs", "heed/internal/memo", "heed/internal/ownfile", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
@@ -52,7 +53,7 @@ var arrows = map[string][]string{
 	"heed/proxy/limit":                     {"heed/internal/memo"},
 	"heed/proxy/catrust":                   {"heed/internal/memo"},
 	"heed/proxy/clientpage":                {},
-	"heed/internal/sqlite":                 {},
+	"heed/internal/sqlite":                 {"heed/internal/ownfile"},
 	"heed/internal/policyfile":             {"heed/cache", "heed/internal/ownfile", "heed/internal/sqlite"},
 	"heed/cache":                           {"heed/internal/coding", "heed/internal/memo", "heed/internal/retryafter", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/counts":                 {"heed/internal/acl", "heed/internal/audit", "heed/internal/memo", "heed/internal/reason", "heed/rules"},
@@ -177,6 +178,30 @@ func TestHouse_OnlyTheStoreOfTheRecordReadsItWithSQL(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.ImportPath != "heed/internal/sqlite" && p.ImportPath != "heed/internal/audit/store" && slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, "database/sql") }) {
 			t.Errorf("%s uses SQL: the reader of heed/internal/audit/store is for that", p.ImportPath)
+		}
+	}
+}
+
+// Closing a descriptor of a database releases the locks that SQLite holds in this process:
+// where databases are used, heed/internal/ownfile opens them outside SQLite.
+func TestHouse_DatabasesAreOpenedInOneRoom(t *testing.T) {
+	opens := regexp.MustCompile(`\bos\.(Open|OpenFile|ReadFile|Create)\(`)
+	allowed := []string{
+		"heed/internal/sqlite/sqlite.go",                                       // the new file of a copy
+		"heed/internal/accesslog/source.go", "heed/internal/accesslog/warc.go", // logs, which are no databases
+	}
+	for _, p := range packages(t) {
+		if p.ImportPath != "heed/internal/sqlite" && !slices.Contains(p.Imports, "heed/internal/sqlite") {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := opens.Find(text); found != nil && !slices.Contains(allowed, p.ImportPath+"/"+name) {
+				t.Errorf("%s/%s: %s: a database is opened with ownfile.Claim, Head or OpenBeside", p.ImportPath, name, found)
+			}
 		}
 	}
 }

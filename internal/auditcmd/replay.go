@@ -133,6 +133,7 @@ func (p *replayPrinter) result(r *replay.Result) {
 		}
 	}
 	p.count(r.Late, "verdicts that followed their requests are among them")
+	p.count(r.Withheld, "pages were delivered that would be withheld now: their Content-Signal field was recorded only, and is obeyed since")
 	p.count(r.Exempt, "requests of exempt clients are only counted")
 	for _, w := range r.Why {
 		if w.Why != "" && (w.Class == replay.Different || w.Class == replay.Incomplete) {

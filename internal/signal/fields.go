@@ -67,9 +67,7 @@ func (j *judge) header(h http.Header) {
 		j.preference(named(base, "Content-Usage", strings.Join(lines, ", ")), "content-usage", lines)
 	}
 	for _, line := range h["Content-Signal"] {
-		s := named(base, "Content-Signal", line)
-		s.Protocol, s.Note = ContentSignal, "recorded only: it is defined for robots.txt"
-		j.add(s)
+		j.preference(named(base, "Content-Signal", line), "content-signal", []string{line})
 	}
 	for _, field := range []string{"Tdm-Reservation", "Tdm-Policy"} {
 		for _, line := range h[field] {
@@ -85,7 +83,7 @@ func (j *judge) header(h http.Header) {
 }
 
 // preferences are the names of META elements that are also those of fields.
-var preferences = []string{"content-usage", "tdm-reservation", "tdm-policy"}
+var preferences = []string{"content-usage", "content-signal", "tdm-reservation", "tdm-policy"}
 
 // preference adds the statement of a field or an element of one of these names.
 func (j *judge) preference(s Statement, name string, lines []string) {
@@ -93,6 +91,9 @@ func (j *judge) preference(s Statement, name string, lines []string) {
 	case "content-usage":
 		s.Protocol = ContentUsage
 		s.readUsage(lines)
+	case "content-signal":
+		s.Protocol = ContentSignal
+		s.readContentSignal(lines[0])
 	case "tdm-reservation":
 		s.reserve(lines[0])
 	case "tdm-policy":

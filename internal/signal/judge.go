@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"heed/internal/safetext"
 	"heed/internal/signal/page"
 	"heed/rules"
 )
@@ -121,6 +124,31 @@ func (v *Verdict) Under(p rules.Profile) *Verdict {
 	u.resolve()
 	return &u
 }
+
+// Obeyed returns the verdict to which the statements of a record lead today: the fields
+// Content-Signal that earlier heeds recorded only count. It is v if there are none.
+func (v *Verdict) Obeyed() *Verdict {
+	if v == nil || !slices.ContainsFunc(v.Statements, func(s Statement) bool { return s.Note == unobeyed }) {
+		return v
+	}
+	u := *v
+	u.Statements = slices.Clone(v.Statements)
+	for i := range u.Statements {
+		if s := &u.Statements[i]; s.Note == unobeyed {
+			value := strings.TrimPrefix(s.Text, s.Name+": ")
+			if len(s.Text) > safetext.MaxExcerpt-utf8.UTFMax { // perhaps cut off within a member
+				value = value[:max(0, strings.LastIndexByte(value, ','))]
+			}
+			s.Note = ""
+			s.readContentSignal(value)
+		}
+	}
+	u.resolve()
+	return &u
+}
+
+// unobeyed is the Note of a Content-Signal field in the records of heeds that did not obey it.
+const unobeyed = "recorded only: it is defined for robots.txt"
 
 // judge collects the statements of one verdict.
 type judge struct {

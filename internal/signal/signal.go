@@ -5,10 +5,10 @@
 //
 // Statements come from robots.txt (Content-Signal, Content-Usage, License), from
 // /.well-known/tdmrep.json, from licence documents, from the header fields of an answer
-// (X-Robots-Tag, Robots-Tag, Content-Usage, tdm-reservation, Link) and from the head of
-// an HTML page. [Judge] collects those that concern an agent and a page and makes one
-// [Verdict] of them: for each [Category] allow, disallow or unknown, with the statements
-// that led to it. [Verdict.Refuses] compares it with the purposes of a client. A Verdict
+// (X-Robots-Tag, Robots-Tag, Content-Usage, Content-Signal, tdm-reservation, Link) and from
+// the head of an HTML page. [Judge] collects those that concern an agent and a page and
+// makes one [Verdict] of them: for each [Category] allow, disallow or unknown, with the
+// statements that led to it. [Verdict.Refuses] compares it with the purposes of a client. A Verdict
 // is stored as JSON and can be asked again for another purpose.
 //
 // The same Judge serves both moments: before a request is sent there are no Header and no
@@ -33,7 +33,9 @@
 //   - Content-Usage in robots.txt: the longest path, as for Allow and Disallow; of equal
 //     paths, and among robots.txt, header and page, any disallow wins.
 //   - Content-Signal: the lines of the groups that govern the agent; without any, those
-//     of the whole file. Any disallow wins.
+//     of the whole file. The policy that defines it (contentsignals.org) has it in robots.txt
+//     alone; sites send it as a field and as META too, and agents obey it there. Any disallow
+//     wins.
 //   - TDMRep: the file, then the header, then the page; each overrides the one before,
 //     also permissively.
 //   - RSL: every licence that is declared binds.

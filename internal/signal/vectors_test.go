@@ -220,7 +220,14 @@ Disallow: /lp
 			"crawl=allow, train-ai=disallow;src=robots"},
 		{request{robots: star() + "\nContent-Signal: ai-train=no\nUser-agent: ExampleBot\nContent-Signal: ai-train=yes\nAllow: /\n"},
 			"crawl=allow, train-ai=allow;src=robots"},
-		{request{header: []string{"Content-Signal: ai-train=no"}}, "crawl=allow"},
+		// As a field and as META, where it is not defined and is deployed.
+		{request{header: []string{"Content-Signal: ai-train=no, search=yes"}}, "crawl=allow, search=allow;src=header, train-ai=disallow;src=header"},
+		{request{header: []string{"Content-Type: application/pdf", "Content-Signal: ai-input=no"}}, "crawl=allow, ai-input=disallow;src=header"},
+		{request{header: []string{"Content-Signal: search=yes", "Content-Signal: search=no"}}, "crawl=allow, search=disallow;src=header"},
+		{request{robots: star("Content-Signal: ai-train=no"), header: []string{"Content-Signal: ai-train=yes"}}, "crawl=allow, train-ai=disallow;src=robots"},
+		{request{robots: star("Content-Signal: ai-train=yes"), header: []string{"Content-Signal: ai-train=no"}}, "crawl=allow, train-ai=disallow;src=header"},
+		{request{head: `<head><meta name="content-signal" content="search=yes, ai-train=no"></head>`}, "crawl=allow, search=allow;src=meta, train-ai=disallow;src=meta"},
+		{request{head: `<head><META HTTP-EQUIV="Content-Signal" CONTENT="ai-input=no"></head>`}, "crawl=allow, ai-input=disallow;src=meta"},
 	} {
 		if got := c.judge(t).Annotation(); got != c.want {
 			t.Errorf("%s\n%s%v:\ngot  %s\nwant %s", c.robots, c.path, c.header, got, c.want)

@@ -50,6 +50,10 @@ type Result struct {
 	Redacted    int64 `json:"redacted"`
 	Incomplete  int64 `json:"incomplete"`
 	NotByRules  int64 `json:"not_by_rules"`
+	// Withheld counts the answers that were delivered and would be withheld now: they have a
+	// Content-Signal field, which the heed that recorded them did not obey. The decisions on
+	// their requests are counted above all the same.
+	Withheld int64 `json:"would_be_withheld"`
 	// Exempt is the recorded number of requests of exempt clients, of which nothing
 	// else is recorded.
 	Exempt int64 `json:"exempt"`
@@ -212,6 +216,7 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 			return err
 		}
 	}
+	withheld := !late && a.withheldNow(s.library)
 	var use *usedAs
 	if s.Purposes != nil && !late {
 		if use, err = s.library.judgeUse(r, a, s.Purposes, s.If); err != nil {
@@ -220,7 +225,9 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.result.count(a)
+	if s.result.count(a); withheld {
+		s.result.Withheld++
+	}
 	if s.Purposes != nil && !late {
 		s.result.Uses.count(use)
 	}

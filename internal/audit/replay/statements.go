@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	"heed/internal/acl"
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
 	"heed/internal/signal"
@@ -40,6 +41,25 @@ func (a *assessment) findStatements(l *library) error {
 		a.bySignal, a.statements, a.purposes = true, v, stated
 	}
 	return err
+}
+
+// withheldNow reports whether the page that was delivered would be withheld now, by a
+// statement of its answer that the heed of then did not obey. a is judged.
+func (a *assessment) withheldNow(l *library) bool {
+	if a.Outcome == nil || !a.Outcome.FromSite || a.Outcome.SiteStatus != 0 || a.client.Mode != acl.Enforce.String() || a.excepted() {
+		return false
+	}
+	answer, err := l.verdicts.Read(a.Outcome.Signals)
+	if err != nil || answer == nil || answer.Obeyed() == answer {
+		return false
+	}
+	both, err := l.verdicts.Both(a.basis.Signals, a.Outcome.Signals)
+	stated, unknown := uses.Purposes(a.client.Purposes)
+	if err != nil || unknown != nil {
+		return false
+	}
+	_, refused := both.Obeyed().Refuses(stated...)
+	return refused
 }
 
 // use returns the entry as a request whose use is judged; nil when the robots.txt of the

@@ -27,6 +27,7 @@ type visitor struct {
 	agent    *rules.Agent
 	purposes []signal.Purpose
 	policies map[string]*rules.Policy // by host
+	earlier  bool                     // its heed did not obey Content-Signal in an answer
 }
 
 // settings are those of all records of these tests: nothing is excepted.
@@ -106,6 +107,10 @@ func (v *visitor) answer(e *audit.Entry, o *acl.Result, before *signal.Verdict, 
 			in.Page = &head
 		}
 		after := signal.Judge(in)
+		if v.earlier {
+			s := &after.Statements[0]
+			s.Says, s.Note, after.Results = nil, "recorded only: it is defined for robots.txt", nil
+		}
 		e.Outcome.Signals = v.json(after)
 		if r, refused := signal.Combine(before, after).Refuses(v.purposes...); refused {
 			late := v.refusal(o, &r)
@@ -170,6 +175,25 @@ func judged(t *testing.T, record *store.Record, purposes ...signal.Purpose) *rep
 }
 
 const managed = "# BEGIN managed content\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n# END managed content\nUser-agent: *\nDisallow: /lp\n"
+
+// Earlier heeds did not obey Content-Signal in an answer and recorded its words: by these,
+// a replay reports which pages would be withheld now. The decisions come out the same.
+func TestJudge_AFieldThatWasRecordedOnlyIsObeyedNow(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t, signal.PurposeTraining)
+	v.earlier = true
+	v.robots("field.example", "User-agent: *\nDisallow:\n")
+	v.get("field.example", "/a", "Content-Signal: ai-train=no, search=yes", "")
+	v.get("field.example", "/b", "Content-Signal: search=no", "")
+	v.get("field.example", "/c", "Content-Signal: "+strings.Repeat("ai-input=no, ", 40)+"ai-train=no", "") // cut off in the record
+	r := judged(t, v.record(), signal.PurposeSearch)
+	if r.Entries != 3 || r.Same != 3 || r.Different != 0 || r.Withheld != 1 {
+		t.Errorf("%d entries, %d the same, %d different, %d would be withheld; want 3, 3, 0, 1", r.Entries, r.Same, r.Different, r.Withheld)
+	}
+	if r.Uses.Refused != 1 {
+		t.Errorf("for search %+v", r.Uses.UseCounts)
+	}
+}
 
 // A crawl without a purpose met a site with a managed Content-Signal block, one that marks a
 // page in the header, and one that says nothing. What would the sites have refused?

@@ -107,7 +107,7 @@ type Result struct {
 
 // Judge judges the request for purposes: each must be allowed.
 func (q *Request) Judge(purposes ...signal.Purpose) Result {
-	v := signal.Combine(cmp.Or(q.Before, q.Robots), q.After)
+	v := signal.Combine(cmp.Or(q.Before, q.Robots), q.After).Obeyed()
 	if q.Profile != nil {
 		v = v.Under(*q.Profile)
 	}

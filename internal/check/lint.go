@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
+	"heed/cache"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/route"
 	"heed/internal/signal"
+	"heed/proxy/usage"
 	"heed/rules"
 	"heed/rules/lint"
 )
@@ -25,7 +28,7 @@ type LintCmd struct {
 	Profile string   `placeholder:"NAME" help:"Use this profile: standard (the default), strict, google or rep1994."`
 	JSON    bool     `name:"json" help:"Print one JSON object per finding."`
 	Quiet   bool     `short:"q" help:"Print nothing; only set the exit status."`
-	Files   []string `arg:"" optional:"" name:"file|url" help:"Files, - for stdin, or sites whose robots.txt is fetched."`
+	Files   []string `arg:"" optional:"" name:"file|url" help:"Files, - for stdin, or sites whose robots.txt and licences are fetched."`
 }
 
 // finding is one line of the output.
@@ -72,21 +75,11 @@ func (c *LintCmd) Run(a *console.App) error {
 
 // lint prints the findings of one file and returns the exit status.
 func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status int, err error) {
-	var text string
-	if isURL(name) {
-		text, site, err = c.fetch(a, name)
-	} else {
-		text, err = readRobots(a, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w\nTo look at a site's, write its URL, such as https://example.org/", err)
-		}
-	}
+	found, err := c.findings(a, name, site)
 	if err != nil {
 		return 0, err
 	}
 	paint := console.Colours(a.Environ, a.Stdout)
-	profile, _ := rules.ParseProfile(c.Profile) // it was checked
-	found := findings(name, profile, site, text)
 	for _, f := range found {
 		if f.Serious {
 			status = console.ExitNo
@@ -99,6 +92,42 @@ func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status i
 		fmt.Fprintf(a.Stderr, "heed: %s: nothing odd\n", console.Printable(name))
 	}
 	return status, nil
+}
+
+// findings returns the findings about a file, or about the robots.txt of a site and the
+// licences that it names.
+func (c *LintCmd) findings(a *console.App, name string, site rules.Origin) ([]finding, error) {
+	profile, _ := rules.ParseProfile(c.Profile) // it was checked
+	if isURL(name) {
+		text, o, licences, err := c.fetch(a, name)
+		if err != nil {
+			return nil, err
+		}
+		all := findings(name, profile, o, text)
+		for _, address := range slices.Sorted(maps.Keys(licences)) {
+			all = append(all, licenceFindings(address, licences[address])...)
+		}
+		return all, nil
+	}
+	text, err := readRobots(a, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w\nTo look at a site's, write its URL, such as https://example.org/", err)
+	case err != nil:
+		return nil, err
+	}
+	if l, ok := signal.ReadLicence(text); ok {
+		return licenceFindings(name, l), nil
+	}
+	return findings(name, profile, site, text), nil
+}
+
+// licenceFindings returns the findings about a licence.
+func licenceFindings(name string, l signal.Licence) (all []finding) {
+	for _, f := range signal.LintLicence(l) {
+		all = append(all, finding{name, f.Line, 1, string(f.Kind), f.Text, f.Means, f.Instead, f.Serious})
+	}
+	return all
 }
 
 // findings returns the findings about the rules and about the usage signals of a file, in
@@ -120,30 +149,34 @@ func isURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
-// fetch fetches the robots.txt of a site as the proxy does, without using or
-// changing stored copies.
-func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Origin, err error) {
+// fetch fetches the robots.txt of a site, and the licences that it names, as the proxy does,
+// without using or changing stored copies.
+func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Origin, licences map[string]signal.Licence, err error) {
 	o, _, err = rules.ParseURL(address)
 	if err != nil {
-		return "", o, err
+		return "", o, nil, err
 	}
 	cfg, err := c.Load(a)
 	if err != nil {
-		return "", o, err
+		return "", o, nil, err
 	}
 	out, err := route.Open(cfg, a.Environ, route.Options{})
 	if err != nil {
-		return "", o, err
+		return "", o, nil, err
 	}
 	p, robots, _ := policiesOf(a, out)(context.Background(), o, "")
 	switch s := p.Source(); {
 	case s.Snapshot != nil && s.Snapshot.Zlib != nil:
 		body, err := s.Snapshot.Body()
-		return string(body), o, err
+		q := usage.Request{
+			Settings: &usage.Settings{Documents: out.Documents}, Origin: o, Target: rules.NewTarget("/robots.txt"), Policy: p,
+			Agents: []*rules.Agent{rules.Identify(cache.DefaultUserAgent(cfg.Contact))},
+		}
+		return string(body), o, q.Licences(context.Background(), signal.LicencesIn(p)), err
 	case s.Status >= 400:
-		return "", o, fmt.Errorf("there is no robots.txt to look at: %s is answered with status %d\nWhat that means for a page: heed check --explain --agent NAME URL", robots, s.Status)
+		return "", o, nil, fmt.Errorf("there is no robots.txt to look at: %s is answered with status %d\nWhat that means for a page: heed check --explain --agent NAME URL", robots, s.Status)
 	default:
-		return "", o, fmt.Errorf("the robots.txt cannot be fetched: %w", s.Err)
+		return "", o, nil, fmt.Errorf("the robots.txt cannot be fetched: %w", s.Err)
 	}
 }
 

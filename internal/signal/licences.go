@@ -14,11 +14,14 @@ type Licence struct {
 	Err      error             // why; its text is shown to people
 }
 
-// usages are the categories that licences speak of.
-var usages = []struct {
+// usage is a category that licences speak of.
+type usage struct {
 	category Category
 	usage    licence.Usage
-}{{Search, licence.Search}, {AIInput, licence.AIInput}, {TrainAI, licence.AITrain}}
+}
+
+// usages are all of them.
+var usages = []usage{{Search, licence.Search}, {AIInput, licence.AIInput}, {TrainAI, licence.AITrain}}
 
 // declared adds the declaration of the licence at address, and what the licence says.
 func (j *judge) declared(s Statement, address string) {
@@ -62,6 +65,9 @@ func (j *judge) licence(base Statement, d *licence.Document, err error) {
 	}
 }
 
+// faultWords is the Fault of a licence that may prohibit a use in words that heed does not know.
+const faultWords = "a prohibition in it is not understood"
+
 // place identifies terms.
 type place struct {
 	line         int
@@ -73,12 +79,16 @@ func (j *judge) terms(s Statement, t licence.Terms, c Category, variant string, 
 	if t.Line == 0 {
 		return
 	}
+	if t.Fault {
+		s.Fault = faultWords
+	}
 	answer := [...]Answer{licence.Unknown: Unknown, licence.Allow: Allow, licence.Disallow: Disallow}[t.Verdict]
 	key := place{t.Line, t.Text, t.Unmet}
 	if i, known := at[key]; known {
 		if j.all[i].say(answer, c); len(t.Only) > 0 {
 			j.all[i].Only = t.Only
 		}
+		j.all[i].Fault = cmp.Or(j.all[i].Fault, s.Fault)
 		return
 	}
 	if s.Source == SourceLicence {

@@ -1,15 +1,18 @@
 package signal
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
 	"heed/internal/safetext"
+	"heed/internal/signal/licence"
 	"heed/internal/structured"
 	"heed/rules"
 )
 
-// Finding is a usage signal in a robots.txt that is lost, or partly lost: robots that
+// Finding is a usage signal in a robots.txt or a licence that is lost, or partly lost: robots that
 // follow its document do not read it as it was meant.
 type Finding struct {
 	Kind    FindingKind
@@ -37,6 +40,10 @@ const (
 	SignalKey       FindingKind = "signal-key"       // no key of Content-Signal
 	SignalList      FindingKind = "signal-list"      // no list of key=value
 	LicenceURL      FindingKind = "licence-url"      // no absolute URL
+	LicenceUnread   FindingKind = "licence-unread"   // a licence that is none, or was not fetched
+	LicenceEarlier  FindingKind = "licence-earlier"  // a word of the first version of RSL
+	LicenceWord     FindingKind = "licence-word"     // an unknown word
+	LicenceElement  FindingKind = "licence-element"  // an element of another name
 )
 
 // Lint returns the findings about the usage signals in a robots.txt, in the order of the
@@ -63,6 +70,46 @@ func Lint(p *rules.Policy) []Finding {
 	}
 	return all
 }
+
+// ReadLicence reads a text that is meant to be a licence; ok is false for any other, such as a
+// robots.txt.
+func ReadLicence(text string) (l Licence, ok bool) {
+	if !licence.Begins(text) {
+		return l, false
+	}
+	l.Document, l.Err = licence.Parse([]byte(text))
+	return l, true
+}
+
+// LintLicence returns the findings about a licence, in the order of the document.
+func LintLicence(l Licence) []Finding {
+	if l.Document == nil {
+		return []Finding{{Kind: LicenceUnread, Serious: true, Text: safetext.Excerpt(cmp.Or(l.Err, errUnread).Error()), Means: "The licence cannot be read; what it reserves is lost.",
+			Instead: "Write it as RSL 1.0 has it: <rsl> with <content> and <license> elements, in valid XML."}}
+	}
+	var all []Finding
+	for _, s := range l.Document.Slips() {
+		f := Finding{Line: s.Line, Text: s.Text}
+		switch s.Kind {
+		case licence.EarlierWord:
+			f.Kind, f.Means = LicenceEarlier, "The word is one of the first version of RSL; robots that know RSL 1.0 alone do not read it."
+			f.Instead = "Write " + s.Instead + "."
+		case licence.UnknownPermission:
+			f.Kind, f.Means = LicenceWord, "The word in permits is unknown; it permits nothing."
+			f.Instead = "Write search, ai-input, ai-train, ai-index, ai-all or all."
+		case licence.UnknownProhibited:
+			f.Kind, f.Serious, f.Means = LicenceWord, true, "The word in prohibits is unknown, or there is none; the reservation is lost."
+			f.Instead = "Write search, ai-input, ai-train, ai-index, ai-all or all."
+		case licence.OddElement:
+			f.Kind, f.Serious, f.Means = LicenceElement, true, "RSL has no element of this name; robots ignore it."
+			f.Instead = "Write <" + s.Instead + ">."
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+var errUnread = errors.New("it was not read")
 
 // lintUsage finds what is lost in a Content-Usage.
 func lintUsage(value string) []Finding {

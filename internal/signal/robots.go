@@ -115,6 +115,16 @@ func readLine(f rules.Field, address string) (s Statement, path string) {
 	return s, path
 }
 
+// LicencesIn returns the URLs of the licences that a robots.txt names, each once.
+func LicencesIn(p *rules.Policy) (all []string) {
+	for _, f := range p.Fields(nil, rules.License) {
+		if u := licenceURL(f.Value); u != "" && !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
 // licenceURL returns value if it is the absolute URL of a licence; otherwise it is empty.
 func licenceURL(value string) string {
 	u, err := url.Parse(value)

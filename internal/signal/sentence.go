@@ -1,6 +1,10 @@
 package signal
 
-import "strings"
+import (
+	"strings"
+
+	"heed/rules"
+)
 
 // Sentence states who does not allow what, in words of heed alone: "the site's licence does
 // not allow training". Where it is stated is not part of it.
@@ -11,6 +15,8 @@ func (r *Refusal) Sentence() string {
 		return r.Detail
 	case s.unread():
 		return "the licence that " + s.speaker() + " declares cannot be read"
+	case s.unclear(r.Category) && r.Reason != rules.ReasonTooComplex && s.Demand == "":
+		return "what " + s.speaker() + " states on " + use + " cannot be read"
 	case s.Demand != "" && s.Says[r.Category] != Disallow:
 		return s.speaker() + " allows " + use + " only " + demandWords(s.Demand)
 	case len(s.Only) > 0:

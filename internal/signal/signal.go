@@ -38,7 +38,8 @@
 //     wins.
 //   - TDMRep: the file, then the header, then the page; each overrides the one before,
 //     also permissively.
-//   - RSL: every licence that is declared binds.
+//   - RSL: every licence that is declared binds. The words of its first version are mapped to
+//     those of 1.0.
 //   - META robots, X-Robots-Tag and Robots-Tag: all restrictions together. Under the profile rep1994
 //     as in 1997: ALL wins over the terms of that time, and of two that contradict each
 //     other the permissive one, which that text leaves to the robot.

@@ -112,7 +112,21 @@ func (s *Statement) String() string {
 func (s *Statement) unfetched() bool { return s.Note == notFetched }
 
 // unread reports whether s declares a licence that cannot be read.
-func (s *Statement) unread() bool { return s.Protocol == RSL && s.Fault != "" }
+func (s *Statement) unread() bool {
+	return s.Protocol == RSL && s.Fault != "" && s.Fault != faultWords
+}
+
+// unclear reports whether s may refuse a use and is not understood. What it says of a use in
+// other words counts, unless that allows it.
+func (s *Statement) unclear(c Category) bool {
+	switch {
+	case s.Fault == "" || s.Says[c] == Disallow:
+		return false
+	case s.Protocol == RSL:
+		return slices.ContainsFunc(usages, func(u usage) bool { return u.category == c })
+	}
+	return s.Protocol == RobotsTerms
+}
 
 // about returns what s says about a category under a profile. Terms of no standing, noai and
 // noimageai, refuse training under strict alone: no operator of a crawler documents that it

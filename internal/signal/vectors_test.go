@@ -351,6 +351,25 @@ func TestRSL_WhatALicenceRefuses(t *testing.T) {
 
 // A licence is declared in a group, for the whole file, in the header or in the page; each
 // that is declared binds.
+// A licence with a prohibition that is not understood refuses under strict alone, in words
+// that say so.
+func TestRSL_AProhibitionThatIsNotUnderstood(t *testing.T) {
+	t.Parallel()
+	r := licensed(`<license><permits type="usage">ai-train</permits><prohibits type="usage">scraping</prohibits></license>`)
+	if got, refused := r.judge(t).Refuses(signal.PurposeTraining); refused {
+		t.Errorf("under standard: %+v", got)
+	}
+	r.profile = rules.Strict
+	got, refused := r.judge(t).Refuses(signal.PurposeTraining)
+	if !refused || got.Reason != rules.ReasonLicence || got.Sentence() != "what the site's licence states on training cannot be read" {
+		t.Errorf("under strict: %v, %s: %s", refused, got.Reason, got.Sentence())
+	}
+	r.contract = "contract 4711"
+	if got, refused = r.judge(t).Refuses(signal.PurposeTraining); refused {
+		t.Errorf("with a contract: %+v", got)
+	}
+}
+
 func TestRSL_WhereLicencesAreDeclared(t *testing.T) {
 	t.Parallel()
 	const prohibits = `<rsl><content url="/"><license><prohibits>all</prohibits></license></content></rsl>`

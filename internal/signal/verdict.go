@@ -133,11 +133,16 @@ func (v *Verdict) unread(p Purpose) (Refusal, bool) {
 		return Refusal{}, false
 	}
 	for i := range v.Statements {
-		if s := &v.Statements[i]; s.unread() && NeedsOf(p).Licences && v.Reference == "" {
-			return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the licence that the site declares cannot be read"}, true
-		}
-		if s := &v.Statements[i]; s.Protocol == RobotsTerms && s.Fault != "" {
+		s := &v.Statements[i]
+		switch {
+		case !s.unclear(p.Category()):
+		case s.Protocol != RSL:
 			return Refusal{Reason: rules.ReasonSignal, Statement: s, Detail: "what the site states cannot be read: " + s.Fault}, true
+		case v.Reference != "":
+		case s.unread():
+			return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the licence that the site declares cannot be read"}, true
+		default:
+			return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the site's licence cannot be read: " + s.Fault}, true
 		}
 	}
 	if slices.Contains(incomplete, page.Why(v.Page)) {
@@ -190,6 +195,11 @@ func (v *Verdict) compact() {
 	}
 	for _, open := range []func(*Statement) bool{(*Statement).unread, (*Statement).unfetched} {
 		if i := slices.IndexFunc(v.Statements, func(s Statement) bool { return open(&s) }); i >= 0 {
+			keep[i] = true
+		}
+	}
+	for _, c := range Categories() { // under the profile strict one of these decides
+		if i := slices.IndexFunc(v.Statements, func(s Statement) bool { return s.unclear(c) }); i >= 0 {
 			keep[i] = true
 		}
 	}

@@ -47,8 +47,8 @@ func (q *Request) tdmRep(ctx context.Context) *signal.TDMRep {
 	return q.Documents.TDMRep(ctx, q.Origin, q.permit)
 }
 
-// licences returns the documents at addresses.
-func (q *Request) licences(ctx context.Context, addresses []string) map[string]signal.Licence {
+// Licences returns the documents at addresses, those that robots.txt lets the agents fetch.
+func (q *Request) Licences(ctx context.Context, addresses []string) map[string]signal.Licence {
 	if len(addresses) == 0 {
 		return nil
 	}

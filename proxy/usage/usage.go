@@ -119,7 +119,7 @@ func (q *Request) judge(ctx context.Context, needs signal.Needs, known func(*rul
 	return q.first(func(agent *rules.Agent) *signal.Verdict {
 		in := known(agent)
 		if in.TDMRep = file; lacks {
-			in.Licences = q.licences(ctx, signal.Declared(in))
+			in.Licences = q.Licences(ctx, signal.Declared(in))
 		}
 		if q.left() {
 			return v

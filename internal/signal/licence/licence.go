@@ -8,8 +8,12 @@
 //
 // Where the documents leave room:
 //
-//   - Tokens are separated by white space or commas. Unknown tokens have no effect, but a
-//     list of permits with only unknown ones permits nothing.
+//   - Tokens are separated by white space or commas. Those of the first version of RSL count
+//     as the ones that are in their place today.
+//   - An unknown token in a list of permits has no effect, but a list with only unknown ones
+//     permits nothing. One in a list of prohibits may be a reservation: it is a fault, and so
+//     is an element that is nearly named permits or prohibits. What is clearly a prohibition is
+//     read, whatever its case.
 //   - Whatever heed cannot do or verify is a demand that is not met: a payment, a licence
 //     server, a report, a restriction to certain users or countries. Several demands of
 //     one licence must all be met.
@@ -44,6 +48,38 @@ const (
 	AIIndex Usage = "ai-index"
 )
 
+// words are the words of licences and what they mean: those of RSL 1.0 (§3.4.1.1), and those
+// of the first version of 2025, as deployed licences and documents of that time have them.
+var words = map[string]string{
+	"search": "search", "ai-input": "ai-input", "ai-train": "ai-train", "ai-index": "ai-index", "ai-all": "ai-all", "all": "all",
+	"train-ai": "ai-train", "train-genai": "ai-train", "ai-use": "ai-input", "ai-summarize": "ai-input",
+}
+
+// Slip is a part of a document that is not written as RSL 1.0 has it.
+type Slip struct {
+	Line    int      // from 1
+	Kind    SlipKind //
+	Text    string   // the word or the element, hostile until escaped
+	Instead string   // what is meant; empty: it is not known
+}
+
+// SlipKind is the kind of a Slip.
+type SlipKind uint8
+
+// The kinds.
+const (
+	EarlierWord       SlipKind = iota // of the first version of RSL
+	UnknownPermission                 // a word in permits that has no effect
+	UnknownProhibited                 // a word in prohibits that is not understood, or there is none
+	OddElement                        // an element that is nearly named permits or prohibits
+)
+
+// maxSlips is the number of slips of a document that are kept.
+const maxSlips = 100
+
+// Slips returns the slips of the document in their order, at most 100.
+func (d *Document) Slips() []Slip { return d.slips }
+
 // Verdict is what a document says about a usage.
 type Verdict uint8
 
@@ -68,6 +104,9 @@ type Terms struct {
 	// Only is the usages that the licence is limited to, when it refuses the usage for that
 	// reason: it permits some, and this is not among them. Unknown ones are left out.
 	Only []string
+	// Fault is set when the licence may prohibit the usage in words that are not understood.
+	// Verdict is what the others say.
+	Fault bool
 }
 
 // Document is a licence document. It is immutable and safe for concurrent use.
@@ -76,6 +115,7 @@ type Document struct {
 	contents []content
 	paths    *rules.Paths // of the contents
 	tooMany  bool         // there are more contents and licences than maxElements
+	slips    []Slip
 }
 
 // content is a part of a site and its licences.
@@ -92,6 +132,7 @@ type licence struct {
 	permits   []string // of usages
 	prohibits []string // likewise
 	closed    bool     // there is a list of permitted usages
+	unclear   bool     // a word or an element may be a prohibition and is not understood
 	demands   string   // what it asks for and heed does not do
 	text      string
 	line      int
@@ -136,7 +177,7 @@ func (p Part) Terms(target *rules.Target, usage Usage) Terms {
 			break
 		}
 		for _, t := range c.terms(usage) {
-			if !found || rank(t) > rank(best) {
+			if !found || rank(t) > rank(best) || rank(t) == rank(best) && best.Fault && !t.Fault {
 				best, found = t, true
 			}
 		}
@@ -192,7 +233,7 @@ func (l *licence) terms(usage Usage) Terms {
 		t.Verdict, t.Only = Disallow, l.permits
 	}
 	if t.Verdict != Disallow {
-		t.Unmet = l.demands
+		t.Unmet, t.Fault = l.demands, l.unclear
 	}
 	return t
 }

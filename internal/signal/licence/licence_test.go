@@ -96,6 +96,54 @@ func TestRSL_TermsOfOneLicence(t *testing.T) {
 	}
 }
 
+// The words of the first version of RSL mean those of today, in both lists. What is clearly a
+// prohibition is read; another word or element that may be one is a fault, and what may be a
+// permission has no effect.
+func TestRSL_WordsThatAreNotThoseOfToday(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ inner, input, train string }{
+		{`<prohibits type="usage">train-ai</prohibits>`, "unknown", "disallow"},
+		{`<prohibits type="usage">train-genai</prohibits>`, "unknown", "disallow"},
+		{`<prohibits type="usage">ai-use, train-ai</prohibits>`, "disallow", "disallow"},
+		{`<prohibits>ai-summarize</prohibits>`, "disallow", "unknown"},
+		{`<permits type="usage">train-ai</permits>`, "disallow", "allow"},
+		{`<permits type="usage">ai-use ai-summarize</permits>`, "allow", "disallow"},
+		{`<permits type="usage">train-ai</permits><prohibits type="usage">ai-train</prohibits>`, "disallow", "disallow"},
+		{`<prohibits type="usage">machine-learning</prohibits>`, "unknown?", "unknown?"},
+		{`<prohibits type="usage">ai-train, everything</prohibits>`, "unknown?", "disallow"},
+		{`<permits type="usage">ai-input</permits><prohibits type="usage">scraping</prohibits>`, "allow?", "disallow"},
+		{`<permits type="usage">reading</permits>`, "disallow", "disallow"},
+		{`<prohibits type="usage">AI-Train</prohibits>`, "unknown", "disallow"},
+		{`<permits type="usage">AI-Train</permits>`, "disallow", "disallow"},
+		{`<prohibits type="usage"></prohibits>`, "unknown?", "unknown?"},
+		{`<prohibits usage="ai-train"/>`, "unknown?", "unknown?"},
+		{`<prohibit type="usage">ai-train</prohibit>`, "unknown", "disallow"},
+		{`<Prohibits type="usage">ai-all</Prohibits>`, "disallow", "disallow"},
+		{`<prohibts type="usage">ai-train</prohibts>`, "unknown?", "unknown?"},
+		{`<permit type="usage">ai-train</permit>`, "unknown?", "unknown?"},
+		{`<legal type="x">no</legal><standard>https://site.example/</standard>`, "unknown", "unknown"},
+	} {
+		d, err := licence.Parse(document(`url="/"`, "<license>"+c.inner+"</license>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for usage, want := range map[licence.Usage]string{licence.AIInput: c.input, licence.AITrain: c.train} {
+			got := terms(d, site(t), "/", usage)
+			text := [...]string{"unknown", "allow", "disallow"}[got.Verdict]
+			if got.Fault {
+				text += "?"
+			}
+			if text != want {
+				t.Errorf("%s for %s: %s, want %s", c.inner, usage, text, want)
+			}
+		}
+	}
+	two := document(`url="/"`, `<license><prohibits>x</prohibits></license><license><permits>ai-train</permits></license>`)
+	if got := answer(t, two, "/", licence.AITrain); got != "allow" {
+		t.Errorf("beside an offer that is understood: %s", got)
+	}
+}
+
 // A licence server must be asked first, whatever is paid (RSL §3.3).
 func TestRSL_ALicenceServerComesFirst(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/net/html/charset"
 
@@ -57,6 +58,27 @@ func Parse(body []byte) (*Document, error) {
 	}
 	document, _, err = parse(body, label)
 	return document, err
+}
+
+// Begins reports whether a text is meant to be a licence, and not a robots.txt: its first
+// element is rsl.
+func Begins(text string) bool {
+	d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(text[:min(len(text), 4<<10)], "\uFEFF")))
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			return t.Name.Local == "rsl"
+		case xml.CharData:
+			if len(bytes.TrimSpace(t)) > 0 {
+				return false
+			}
+		}
+	}
 }
 
 // parse reads a document in UTF-8. A document that is declared to be in another encoding
@@ -126,10 +148,11 @@ func (p *parser) parse() error {
 			if p.depth == 1 && t.Name.Local != "rsl" {
 				return ErrNoRSL
 			}
+			t.Name.Local = p.named(t.Name.Local, true)
 			p.start(t)
 		case xml.EndElement:
 			p.depth--
-			p.end(t.Name.Local)
+			p.end(p.named(t.Name.Local, false))
 		case xml.CharData:
 			if p.text != nil {
 				p.text.Write(t)
@@ -194,12 +217,7 @@ func (p *parser) end(name string) {
 		p.licence = nil
 	case "permits", "prohibits":
 		if p.licence != nil && p.text != nil {
-			tokens := strings.FieldsFunc(p.text.String(), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
-			if name == "permits" {
-				p.licence.permits = known(append(tokens, p.licence.permits...))
-			} else {
-				p.licence.prohibits = known(append(tokens, p.licence.prohibits...))
-			}
+			p.usages(name)
 		}
 		p.text = nil
 	case "amount":
@@ -215,10 +233,74 @@ func (p *parser) end(name string) {
 	}
 }
 
-// known returns those of the tokens that have an effect, each once.
-func known(tokens []string) []string {
+// named returns the name of an element. One that is clearly meant for prohibits is returned as
+// that; another that may be meant for it or for permits makes the open licence unclear.
+func (p *parser) named(name string, begins bool) string {
+	if name == "permits" || name == "prohibits" || p.licence == nil {
+		return name
+	}
+	low := strings.ToLower(name)
+	meant := ""
+	for _, one := range [...]string{"prohibits", "permits"} {
+		if len(low) <= len(one)+2 && rules.Distance(low, one) <= 2 {
+			meant = one
+		}
+	}
+	if meant == "" {
+		return name
+	}
+	if begins {
+		p.slip(OddElement, name, meant)
+	}
+	if low == "prohibits" || low == "prohibit" {
+		return "prohibits"
+	}
+	p.licence.unclear = true
+	return name
+}
+
+// slip keeps a slip.
+func (p *parser) slip(kind SlipKind, text, instead string) {
+	if d := p.document; len(d.slips) < maxSlips {
+		d.slips = append(d.slips, Slip{p.line, kind, safetext.Clip(text, maxDemand), instead})
+	}
+}
+
+// usages adds the usages in the text of the open permits or prohibits to the open licence.
+func (p *parser) usages(name string) {
+	l := p.licence
+	tokens := strings.FieldsFunc(p.text.String(), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if name == "permits" {
+		l.permits = p.known(tokens, l.permits, UnknownPermission)
+		return
+	}
+	for i := range tokens {
+		tokens[i] = strings.ToLower(tokens[i])
+	}
+	if len(tokens) == 0 {
+		l.unclear = true
+		p.slip(UnknownProhibited, "", "")
+	}
+	l.prohibits = p.known(tokens, l.prohibits, UnknownProhibited)
+}
+
+// known returns the usages that tokens and those before mean, each once.
+func (p *parser) known(tokens, before []string, unknown SlipKind) []string {
+	meant := map[string]bool{}
+	for _, t := range tokens {
+		today, ok := words[t]
+		switch {
+		case !ok:
+			p.licence.unclear = p.licence.unclear || unknown == UnknownProhibited
+			p.slip(unknown, t, "")
+			continue
+		case today != t:
+			p.slip(EarlierWord, t, today)
+		}
+		meant[today] = true
+	}
 	all := []string{string(Search), string(AIInput), string(AITrain), string(AIIndex), "ai-all", "all"}
-	return slices.DeleteFunc(all, func(t string) bool { return !slices.Contains(tokens, t) })
+	return slices.DeleteFunc(all, func(t string) bool { return !meant[t] && !slices.Contains(before, t) })
 }
 
 // demand adds what the open licence asks for.

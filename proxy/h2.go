@@ -67,6 +67,7 @@ func connState(c net.Conn, state http.ConnState) {
 		own.tunnel.streams.idled()
 	case http.StateClosed:
 		own.tunnel.closed(own.begun.Load())
+		own.recordCounted()
 		own.sites.End()
 	}
 }

@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/proxy/limit"
 	"heed/rules"
 )
 
@@ -38,6 +41,93 @@ func (f *rawH2) away() http2.ErrCode {
 			return away.ErrCode
 		}
 	}
+}
+
+// heldRecorder is a Recorder in which the decisions on some targets wait until free is
+// closed.
+type heldRecorder struct {
+	*records
+	held   string // what their targets begin with
+	inside atomic.Int64
+	free   chan struct{}
+}
+
+func (h *heldRecorder) Decided(e *audit.Entry) error {
+	if strings.HasPrefix(e.Target, h.held) {
+		h.inside.Add(1)
+		<-h.free
+	}
+	return h.records.Decided(e)
+}
+
+// holding returns a change that gives a rig a heldRecorder, and others.
+func holding(h *heldRecorder, l limit.Limits) func(*Config) {
+	return func(c *Config) {
+		h.records, h.free = c.Recorder.(*records), make(chan struct{})
+		c.Recorder, c.Limits = h, l
+	}
+}
+
+// A client that goes on to open streams above the limit loses its connection. No more of
+// their records wait than it may have requests; one row counts the others.
+func TestHeed_AFloodOfStreamsCostsItsConnectionAndFewRecords(t *testing.T) {
+	const streams, requests, lost = 2, 8, 1001
+	h, wait := &heldRecorder{held: "/beyond"}, make(chan bool)
+	r := newRig(t, func(http.ResponseWriter, *http.Request) { <-wait }, holding(h, limit.Limits{Streams: streams, RequestsPerClient: requests}))
+	f := r.rawH2()
+	for stream := uint32(1); stream < 2*streams; stream += 2 {
+		f.open(stream, true, fields("GET", "/slow")...)
+	}
+	r.awaitLoad("the requests within the limit", func(s limit.Status) bool { return s.Requests == streams })
+	for range lost {
+		f.open(f.next, true, fields("GET", "/beyond")...)
+	}
+	if code := f.away(); code != http2.ErrCodeProtocol {
+		t.Errorf("ended with %v", code)
+	}
+	close(wait)
+	all := fmt.Sprintf("limit requests_per_client (%d) reached; %d requests of the connection got no answer", requests, lost-(requests-streams))
+	if e := r.records.await(t, all, func(e *audit.Entry) bool { return e.Detail == all }); e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" {
+		t.Errorf("recorded as %+v", e)
+	}
+	if n := h.inside.Load(); n != requests-streams {
+		t.Errorf("%d records wait", n)
+	}
+	close(h.free)
+	r.awaitLoad("the end of the records", func(s limit.Status) bool { return s.Requests == 0 })
+}
+
+// A client that has thousands of requests at a time does not delay another one: few of them
+// are with the recorder, few of those above the limit wait for it, and one row counts the
+// others.
+func TestHeed_RequestsAboveTheLimitDelayNoOtherClient(t *testing.T) {
+	const requests, stopped, beyond = 2, 64, 30
+	h := &heldRecorder{held: "/flood"}
+	r := newRig(t, hello, holding(h, limit.Limits{RequestsPerClient: requests}))
+	f := r.rawH2()
+	for range requests + stopped + beyond {
+		f.open(f.next, true, fields("GET", "/flood/x")...)
+	}
+	for range beyond {
+		for reset := false; !reset; {
+			frame, err := f.ReadFrame()
+			f.sent(err)
+			_, reset = frame.(*http2.RSTStreamFrame)
+		}
+	}
+	r.awaitLoad("a request of the flood", func(limit.Status) bool { return h.inside.Load() == stopped })
+	other := r.from("127.0.0.2")
+	other.Send(get("http://site.test", "/private"))
+	if a := other.Answer("GET"); a.StatusCode != 403 {
+		t.Errorf("the other client got %s", a.Status)
+	}
+	if n := h.inside.Load(); n != stopped {
+		t.Errorf("%d decisions are with the recorder", n)
+	}
+	close(h.free)
+	f.conn.Close()
+	all := fmt.Sprintf("; %d requests of the connection got no answer", beyond)
+	r.records.await(t, all, func(e *audit.Entry) bool { return strings.HasSuffix(e.Detail, all) })
 }
 
 // A client that opens more streams than it may loses those beyond, each with an entry, and

@@ -22,7 +22,8 @@ import (
 
 // rawH2 is an HTTP/2 connection on which a test may say what no client would.
 type rawH2 struct {
-	t testing.TB
+	t    testing.TB
+	conn *testkit.Conn
 	*http2.Framer
 	next uint32                  // stream
 	head *http2.MetaHeadersFrame // of the last answer
@@ -34,7 +35,7 @@ func (r *rig) rawH2() *rawH2 {
 	c := testkit.Dial(r.t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
 	_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	c.Send(http2.ClientPreface)
-	f := &rawH2{t: r.t, Framer: http2.NewFramer(c.Conn, c.R), next: 1}
+	f := &rawH2{t: r.t, conn: c, Framer: http2.NewFramer(c.Conn, c.R), next: 1}
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	f.sent(f.WriteSettings())
 	return f

@@ -12,6 +12,7 @@ import (
 	"heed/internal/judge"
 	"heed/internal/pace"
 	"heed/proxy/h2head"
+	"heed/proxy/limit"
 	"heed/proxy/refusal"
 	"heed/proxy/server"
 	"heed/proxy/upstream"
@@ -80,6 +81,11 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		t.requested(x.entry.Time)
 	}
 	site := t != nil || r.Method != http.MethodConnect && r.URL.IsAbs()
+	var over *limit.Exceeded
+	if site {
+		over = x.enter()
+		defer x.leave(over)
+	}
 	d := x.req.admit(r)
 	switch {
 	case d.reason != "":
@@ -87,6 +93,9 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		d = x.noted(note)
 	case site:
 		d = x.req.locate(p, r, r.RequestURI)
+	}
+	if d.reason == "" && over != nil {
+		d = overLimit(over)
 	}
 	switch {
 	case d.reason != "":
@@ -101,15 +110,32 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// enter counts x as a request that is under way, whatever becomes of it, until leave, or
+// returns the limit that stops it. A connection of HTTP/2 can bring many requests, of
+// which each waits for its record: beyond a number of them that have been stopped, x is
+// ended without an answer, and counted in the record of its connection.
+func (x *exchange) enter() *limit.Exceeded {
+	c := x.req.conn.counted
+	over := c.EnterRequest(&x.req.settings.Limits)
+	if over != nil && x.stream != nil && !c.EnterStopped() {
+		x.req.conn.tunnel.unrecorded.Add(1)
+		panic(http.ErrAbortHandler)
+	}
+	return over
+}
+
+// leave undoes enter, which has returned over.
+func (x *exchange) leave(over *limit.Exceeded) {
+	switch c := x.req.conn.counted; {
+	case over == nil:
+		c.LeaveRequest()
+	case x.stream != nil:
+		c.LeaveStopped()
+	}
+}
+
 // serveSite handles a request for a site.
 func (x *exchange) serveSite(r *http.Request) {
-	q := &x.req
-	if over := q.conn.counted.EnterRequest(&q.settings.Limits); over != nil {
-		x.deny(overLimit(over))
-		x.answer(r)
-		return
-	}
-	defer q.conn.counted.LeaveRequest()
 	x.proxy.engine.ServeHTTP(&x.writer, r.WithContext(x))
 	if x.upload.pending.Load() {
 		x.upload.drain(&x.writer, r)

@@ -39,7 +39,8 @@ type tunnel struct {
 	redirected *redirectedConn // the redirected connection that is the tunnel; nil: a CONNECT opened it
 	unnamed    bool            // no name is known of the site of redirected: each request has its own
 	requests   atomic.Int64
-	streams    streams // of HTTP/2
+	streams    streams      // of HTTP/2
+	unrecorded atomic.Int64 // requests over HTTP/2 that got neither an answer nor a record
 }
 
 // intercept takes over a CONNECT's connection: TLS or plain HTTP, nothing

@@ -32,7 +32,10 @@ func (x *exchange) record() {
 		x.entry.Detail = a.describe(x.entry.Detail)
 	}
 	x.describeSignature()
-	if err := x.proxy.config.Recorder.Decided(&x.entry); err != nil {
+	x.req.conn.counted.EnterRecorder()
+	err := x.proxy.config.Recorder.Decided(&x.entry)
+	x.req.conn.counted.LeaveRecorder()
+	if err != nil {
 		x.deny(denial{reason: rules.ReasonRecord, detail: err.Error()})
 		return
 	}
@@ -149,7 +152,9 @@ func (x *exchange) end() {
 	if x.deferred != nil {
 		go x.endDeferred()
 	} else if x.recorded {
+		x.req.conn.counted.EnterRecorder()
 		x.proxy.config.Recorder.Ended(&x.entry)
+		x.req.conn.counted.LeaveRecorder()
 	}
 }
 

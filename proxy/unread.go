@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -164,10 +166,15 @@ func (c *clientConn) reject(a refusal.Case, site rules.Origin) {
 	}
 }
 
-// recordBroken records a request over HTTP/2 that ends its connection without an answer,
-// for err, which may be a *limit.Exceeded. Only the record waits where the client has used
-// up its refusals: the reader of the connection has other streams to end.
+// recordBroken records a request over HTTP/2 that gets no answer, for err, which may be a
+// *limit.Exceeded. Only the record waits where the client has used up its refusals: the
+// reader of the connection has other streams to end. A record that waits counts as a
+// request of its client; one above that limit is counted by recordCounted.
 func (c *h2Conn) recordBroken(seen *http.Request, err error) {
+	if c.counted.EnterRequest(c.proxy.limits()) != nil {
+		c.tunnel.unrecorded.Add(1)
+		return
+	}
 	reason := rules.ReasonMalformed
 	if over := (*limit.Exceeded)(nil); errors.As(err, &over) {
 		reason = rules.ReasonLimit
@@ -176,6 +183,22 @@ func (c *h2Conn) recordBroken(seen *http.Request, err error) {
 	c.proxy.running.Add(1)
 	go func() {
 		defer c.proxy.running.Add(-1)
+		defer c.counted.LeaveRequest()
 		c.proxy.note(&x.entry, rules.Refuse, reason, err.Error())
 	}()
+}
+
+// recordCounted records, at the end of c, how many requests on it got neither an answer
+// nor a record of their own.
+func (c *h2Conn) recordCounted() {
+	n := c.tunnel.unrecorded.Load()
+	if n == 0 {
+		return
+	}
+	p := c.proxy
+	x := c.unread(&http.Request{Header: http.Header{}}, c.tunnel.origin)
+	over := &limit.Exceeded{Kind: limit.RequestsPerClient, Value: strconv.Itoa(p.limits().RequestsPerClient)}
+	if !p.note(&x.entry, rules.Refuse, rules.ReasonLimit, fmt.Sprintf("%v; %d requests of the connection got no answer", over, n)) {
+		p.gate.CountUnanswered(c.client.Addr, uint64(n))
+	}
 }

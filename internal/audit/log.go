@@ -149,21 +149,33 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// tick logs the decisions of exchanges that have lasted LongExchange at now. It
-// holds the locks while it writes, so that the decision is logged before the end.
+// tick logs the decisions of exchanges that have lasted LongExchange at now.
 func (l *Log) tick(now time.Time) {
+	for l.logLong(now) {
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logPagesLocked(now)
+	l.logExemptLocked(now)
+}
+
+// logLong logs the decisions of some exchanges that have lasted LongExchange at now, the
+// oldest first, and reports whether there may be more. It holds the locks while it writes,
+// so that the decision is logged before the end; not for all of them, since every other
+// decision waits meanwhile.
+func (l *Log) logLong(now time.Time) bool {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	l.writeEnded()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due := l.sortedLocked(func(e *Entry, logged bool) bool { return !logged && now.Sub(e.Time) >= LongExchange })
-	for _, e := range due {
+	more := len(due) > maxEnded
+	for _, e := range due[:min(len(due), maxEnded)] {
 		l.open[e] = true
 		l.write(e, now, messages[false], nil)
 	}
-	l.logPagesLocked(now)
-	l.logExemptLocked(now)
+	return more
 }
 
 // sortedLocked returns the open entries that match, oldest first.

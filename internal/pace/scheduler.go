@@ -53,6 +53,7 @@ type Scheduler struct {
 	mu       sync.RWMutex
 	sites    map[rules.Origin]*site
 	tickets  atomic.Uint64 // given to Shared so far
+	calls    atomic.Int64  // of Shared that no request waits for, now
 	swept    int           // how many were left when those of no use were last dropped
 	sweptAt  time.Time     // and when: looking through all of them takes its time
 	since    time.Time     // lanes begin with one delay from here; zero: without

@@ -164,12 +164,21 @@ func (s *site) leaveFleet() {
 	}
 }
 
+// maxCalls is how many calls to the fleet that no request waits for are under way at a
+// time: a store that answers slowly gets no more of them, as one that is unreachable.
+const maxCalls = 1024
+
 // callFleet calls the fleet about an origin, in the background.
 func (t *Scheduler) callFleet(o rules.Origin, call func(ctx context.Context, f Shared, origin string) error) {
 	if t.Shared == nil {
 		return
 	}
+	if t.calls.Add(1) > maxCalls {
+		t.calls.Add(-1)
+		return
+	}
 	go func() {
+		defer t.calls.Add(-1)
 		ctx, cancel := context.WithTimeout(context.Background(), fleetTimeout)
 		defer cancel()
 		_ = call(ctx, t.Shared, o.String()) // the store logs that it is unreachable

@@ -3,6 +3,7 @@ package h2head
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -40,6 +41,7 @@ var (
 	errPadding     = &connError{"HTTP/2: HEADERS with padding or a priority that exceeds the frame (RFC 9113, section 6.2)", baitOrder}
 	errMany        = &connError{"HTTP/2: a header block in too many CONTINUATION frames", baitOrder}
 	errCompression = &connError{"HTTP/2: a header block that cannot be decoded (RFC 9113, section 4.3)", baitIndex}
+	errLost        = &connError{fmt.Sprintf("HTTP/2: more than %d requests that get no answer on one connection", maxLost), baitOrder}
 	errFrameSize   = &connError{"HTTP/2: a frame that is larger than SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 4.2)", baitSize}
 )
 
@@ -123,8 +125,7 @@ func (r *Reader) passRequest() {
 	b := &r.block
 	ended := b.frame.flags & flagEndStream
 	if r.streams.begin(b.frame.stream, sideOf(ended)) > r.limit.Streams {
-		r.report(r.limit.Exceeded(limit.Streams))
-		r.emit(b.frame.stream, ended, baitReset)
+		r.lose(r.limit.Exceeded(limit.Streams), ended)
 		return
 	}
 	note := &Note{}
@@ -139,14 +140,25 @@ func (r *Reader) passRequest() {
 	fields := b.fields
 	switch {
 	case note != nil && note.reset:
-		r.report(errors.New("HTTP/2: " + note.Fault))
-		fields = baitReset
+		r.lose(errors.New("HTTP/2: "+note.Fault), ended)
+		return
 	case note != nil && note.Refused():
 		fields = refused(fields, *note)
 	case note != nil:
 		fields = append(fields, note.field())
 	}
 	r.emit(b.frame.stream, ended, fields)
+}
+
+// lose reports the request of a complete block, for err, and has net/http reset its stream,
+// or end the connection where too many were lost before it.
+func (r *Reader) lose(err error, ended byte) {
+	if r.lost++; r.lost > maxLost {
+		r.fail(errLost)
+		return
+	}
+	r.report(err)
+	r.emit(r.block.frame.stream, ended, baitReset)
 }
 
 // passTrailers passes on a block that opens no stream. net/http decides what it is.

@@ -4,7 +4,8 @@
 // net/http resets a stream, or answers it with a text of its own, when its parser
 // rejects the request: for a ":path" with a "%" that begins no escape, for a field that
 // HTTP/2 forbids, for a head that is too large. No handler is called, so that nothing
-// can be recorded. It also keeps unfinished heads as long as the connection lasts.
+// can be recorded. It also keeps unfinished heads as long as the connection lasts, beyond
+// all of its limits (TestNetHTTP_KeepsAnUnfinishedHead).
 //
 // A Reader sits between the connection and net/http. It passes every frame on
 // unchanged, except header blocks. These it decodes, checks, and encodes again: HPACK
@@ -12,9 +13,9 @@
 // read here. A request that net/http would reject becomes one that it hands to the
 // handler, with a Note that contains what was received and what is wrong with it; where
 // RFC 9113 §8.1.1 requires it, and for a stream above the limit (RFC 9113 §5.1.2),
-// net/http resets the stream instead, and the request is reported. A header block that
-// cannot be decoded is never passed on. In its place goes a frame that makes net/http end
-// the connection with the error that RFC 9113 requires.
+// net/http resets the stream instead, and the request is reported; maxLost of these end the
+// connection. A header block that cannot be decoded is never passed on. In its place goes
+// a frame that makes net/http end the connection with the error that RFC 9113 requires.
 //
 // reader.go reads frames, block.go header blocks, request.go checks a request and
 // makes its Note, and streams.go counts streams.

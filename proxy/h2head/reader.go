@@ -47,6 +47,7 @@ type Reader struct {
 	newest uint32 // the largest stream that a request came on
 	ended  bool   // what else comes is discarded
 	cut    bool   // a head was given up: what else comes on its stream, and heads, are discarded
+	lost   int    // requests that were reported
 
 	streams streams
 	block   block
@@ -56,9 +57,11 @@ type Reader struct {
 }
 
 const (
-	bufferSize = 1 << 10 // most heads of a connection fit
-	keptSize   = 4 << 10 // octets that may be kept with an idle connection
-	tableSize  = 4 << 10 // of HPACK's dynamic tables: RFC 9113 §6.5.2, and what net/http announces
+	bufferSize = 1 << 10   // most heads of a connection fit
+	keptSize   = 4 << 10   // octets that may be kept with an idle connection
+	tableSize  = 4 << 10   // of HPACK's dynamic tables: RFC 9113 §6.5.2, and what net/http announces
+	maxDrain   = 256 << 10 // octets that are read after the end of a connection
+	maxLost    = 1000      // requests without an answer: a client that goes on after them costs its connection
 )
 
 // preface is how many octets begin a connection (RFC 9113 §3.4).
@@ -103,8 +106,8 @@ func (r *Reader) Read(p []byte) (int, error) {
 
 // next takes the next frame, and with HEADERS the CONTINUATION frames after it.
 func (r *Reader) next() error {
-	if r.ended {
-		if _, err := io.Copy(io.Discard, r.from); err != nil {
+	if r.ended { // net/http closes the connection, later than at once for a client that stops
+		if _, err := io.CopyN(io.Discard, r.from, maxDrain); err != nil {
 			return err
 		}
 		return io.EOF

@@ -173,6 +173,35 @@ func (c *Conn) LeaveRequest() {
 	c.client.requests.Add(-1)
 }
 
+// maxStopped is how many requests of a client that a limit has stopped may wait for their
+// refusal at a time, where its connections do not bound them.
+const maxStopped = 64
+
+// EnterStopped counts a request on c that EnterRequest has stopped until LeaveStopped. It
+// returns false where its client has too many of them.
+func (c *Conn) EnterStopped() bool {
+	if c.client.stopped.Add(1) > maxStopped {
+		c.client.stopped.Add(-1)
+		return false
+	}
+	return true
+}
+
+// LeaveStopped undoes an EnterStopped that returned true.
+func (c *Conn) LeaveStopped() { c.client.stopped.Add(-1) }
+
+// maxRecording is how many requests of a client are with the recorder at a time: it writes
+// those of all clients in one order, in which a client that has thousands would be before
+// every other one.
+const maxRecording = 64
+
+// EnterRecorder waits until fewer than maxRecording requests of the client of c are with
+// the recorder. LeaveRecorder must follow.
+func (c *Conn) EnterRecorder() { c.client.recording <- struct{}{} }
+
+// LeaveRecorder undoes EnterRecorder.
+func (c *Conn) LeaveRecorder() { <-c.client.recording }
+
 // HoldHead counts n more octets of a head on c that is not complete, until DropHead or
 // Close, or returns the limit that stops them, an *Exceeded.
 func (c *Conn) HoldHead(n int) error {
@@ -216,7 +245,9 @@ type client struct {
 	key               netip.Prefix
 	conns             int // guarded by Load.mu
 	tunnels, requests atomic.Int64
-	heads             atomic.Int64 // octets
+	stopped           atomic.Int64  // requests
+	heads             atomic.Int64  // octets
+	recording         chan struct{} // holds one value for each request that is with the recorder
 }
 
 // Status is a Load as data.
@@ -261,7 +292,7 @@ func (l *Load) enter(a netip.Addr, of *Limits) (c *client, stops Kind) {
 		if l.clients == nil {
 			l.clients = map[netip.Prefix]*client{}
 		}
-		c = &client{key: key}
+		c = &client{key: key, recording: make(chan struct{}, maxRecording)}
 		l.clients[key] = c
 	}
 	l.conns++

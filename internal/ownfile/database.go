@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // SQLite holds POSIX locks on a database and on the index of its write-ahead log. The system
@@ -29,33 +30,80 @@ type database struct {
 	info    fs.FileInfo
 	path    string // without links
 	conns   int    // of SQLite
+	readers []*Use // of these
 	open    int    // descriptors
 	claimed bool   // by one of them
 	closing []*os.File
+	ending  chan struct{} // closed when readers may begin again; nil: they may
 }
 
-// Using notes that SQLite opens the database at path in this process. The caller calls ended
-// after SQLite has closed it. It returns the path under which this process has opened the
-// database already, since SQLite finds the files beside it by that name; else path. Without a
-// file there it does nothing.
-func Using(path string) (at string, ended func()) {
+// Use is a connection of SQLite to a database.
+type Use struct {
+	of   []*database
+	stop func()
+}
+
+// Using notes that SQLite opens the database at path in this process. It returns the path
+// under which this process has opened the database already, since SQLite finds the files
+// beside it by that name; else path. stop ends what a reader does, so that its owner closes
+// it: see EndReaders, during which a reader waits here. Nil: it is no reader.
+func Using(path string, stop func()) (at string, u *Use) {
+	u = &Use{stop: stop}
+	for {
+		databases.Lock()
+		d := databaseAtLocked(path)
+		if d == nil || stop == nil || d.ending == nil {
+			if d != nil {
+				if is, err := os.Stat(d.path); d.conns > 0 && err == nil && os.SameFile(is, d.info) {
+					path = d.path
+				}
+				u.addLocked(d)
+			}
+			databases.Unlock()
+			return path, u
+		}
+		ended := d.ending
+		databases.Unlock()
+		<-ended
+	}
+}
+
+// Opened notes that SQLite has opened the database at path: it may be new, or in the place of
+// another one.
+func (u *Use) Opened(path string) {
 	databases.Lock()
 	defer databases.Unlock()
-	info, err := os.Stat(path)
-	if err != nil {
-		return path, func() {}
+	if d := databaseAtLocked(path); d != nil && !slices.Contains(u.of, d) {
+		u.addLocked(d)
 	}
-	d := databaseLocked(info, path)
-	if is, err := os.Stat(d.path); d.conns > 0 && err == nil && os.SameFile(is, info) {
-		path = d.path
+}
+
+func (u *Use) addLocked(d *database) {
+	u.of = append(u.of, d)
+	if d.conns++; u.stop != nil {
+		d.readers = append(d.readers, u)
 	}
-	d.conns++
-	return path, func() {
-		databases.Lock()
-		defer databases.Unlock()
+}
+
+// Ended notes that SQLite has closed the connection, or could not open it.
+func (u *Use) Ended() {
+	databases.Lock()
+	defer databases.Unlock()
+	for _, d := range u.of {
 		d.conns--
+		d.readers = slices.DeleteFunc(d.readers, func(o *Use) bool { return o == u })
 		d.tidyLocked()
 	}
+	u.of = nil
+}
+
+// databaseAtLocked returns the database at path; nil when there is no file.
+func databaseAtLocked(path string) *database {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return databaseLocked(info, path)
 }
 
 // databaseLocked returns the database that info describes.
@@ -103,6 +151,47 @@ func isDatabase(path string) bool {
 	})
 }
 
+// EndReaders ends the readers of the claimed database in this process, and waits until they
+// have been closed. Others begin only after resume was called. The error is that one has not
+// been closed within a time.
+func (f *Descriptor) EndReaders(within time.Duration) (resume func(), err error) {
+	d := f.of
+	ended := make(chan struct{})
+	databases.Lock()
+	d.ending = ended
+	for _, u := range d.readers {
+		u.stop()
+	}
+	databases.Unlock()
+	resume = func() {
+		databases.Lock()
+		defer databases.Unlock()
+		d.ending = nil
+		close(ended)
+	}
+	for end := time.Now().Add(within); ; time.Sleep(time.Millisecond) {
+		databases.Lock()
+		n := len(d.readers)
+		databases.Unlock()
+		if n == 0 {
+			return resume, nil
+		}
+		if time.Now().After(end) {
+			resume()
+			return nil, fmt.Errorf("%d of its readers in this process have not ended", n)
+		}
+	}
+}
+
+// Hold makes the claimed database look read until Release or Close: no program that locks it
+// takes itself for the last one, and SQLite in this process does not either, so that neither
+// writes the write-ahead log to the database and removes it when it closes. It works on Linux,
+// on file systems with such locks.
+func (f *Descriptor) Hold() error { return lockShared(f.File, true) }
+
+// Release ends Hold.
+func (f *Descriptor) Release() error { return lockShared(f.File, false) }
+
 // Descriptor is a database, or a file beside it, that is open outside SQLite.
 type Descriptor struct {
 	*os.File
@@ -117,7 +206,7 @@ var ErrClaimed = errors.New("another process has locked it")
 // the system can. It creates the file for its owner when there is none.
 func Claim(path string) (*Descriptor, error) {
 	databases.Lock()
-	if info, err := os.Stat(path); err == nil && databaseLocked(info, path).claimed {
+	if d := databaseAtLocked(path); d != nil && d.claimed {
 		databases.Unlock()
 		return nil, ErrClaimed // without a descriptor that could not be closed
 	}
@@ -141,14 +230,11 @@ func Claim(path string) (*Descriptor, error) {
 func Head(path string, n int) ([]byte, error) {
 	databases.Lock()
 	defer databases.Unlock()
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	d := databaseLocked(info, path)
-	defer d.tidyLocked()
-	if d.conns > 0 {
-		return nil, nil
+	if d := databaseAtLocked(path); d != nil {
+		defer d.tidyLocked()
+		if d.conns > 0 {
+			return nil, nil
+		}
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
@@ -204,6 +290,7 @@ func (f *Descriptor) Close() error {
 	}
 	d.closing = append(d.closing, f.File)
 	if f.claimed {
+		_ = f.Release() // it may not be held
 		return unlock(f.File)
 	}
 	return nil

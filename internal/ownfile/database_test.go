@@ -35,7 +35,7 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 		}
 		return n
 	}
-	_, ended := Using(path)
+	_, use := Using(path, nil)
 	sqlites, err := os.OpenFile(path, os.O_RDWR, 0) // as SQLite opens and locks it
 	if err != nil {
 		t.Fatal(err)
@@ -70,10 +70,10 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 		if _, err := Read(name, 1<<20); err == nil || !strings.Contains(err.Error(), "is a database that heed has open") {
 			t.Errorf("%s is read: %v", name, err)
 		}
-		if at, end := Using(name); at != path {
+		if at, end := Using(name, nil); at != path {
 			t.Errorf("%s is opened as %s", name, at)
 		} else {
-			end()
+			end.Ended()
 		}
 		locked(name)
 	}
@@ -100,8 +100,7 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 	if err := errors.Join(sqlites.Close(), again.Close()); err != nil {
 		t.Fatal(err)
 	}
-	ended()
-	ended = func() {}
+	use.Ended()
 	if n := open() - before; n != 5-1 { // those of locked, without that of SQLite
 		t.Errorf("%d files are open at the end", n)
 	}

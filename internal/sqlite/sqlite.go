@@ -24,9 +24,11 @@ import (
 // double the cost of reading. It is not safe for concurrent use.
 type Conn struct {
 	driver.Conn
-	Context context.Context // ends statements
+	Context context.Context // ends statements: see Within
 	pool    *sql.DB         // of this connection alone
-	ended   [2]func()       // of ownfile.Using
+	stopped context.Context // ends those of a reader that must be closed
+	release func(error)     // of Within; nil: it was not called
+	use     *ownfile.Use
 }
 
 // MaxValue is more than heed writes as one value, or one row, in octets. A longer one, which
@@ -40,14 +42,19 @@ const MaxValue = 32 << 20
 // released (auto_vacuum). Statements wait for those of other connections, no longer than
 // wait.
 func Open(path, mode string, wait time.Duration) (*Conn, error) {
-	path, ended := ownfile.Using(path)
+	stopped, stop := context.Background(), (func())(nil)
+	if mode != "rw" && mode != "rwc" {
+		ctx, cancel := context.WithCancelCause(stopped)
+		stopped, stop = ctx, func() { cancel(errStopped) }
+	}
+	path, use := ownfile.Using(path, stop)
 	c, err := open(Source(path, mode, wait))
 	if err != nil {
-		ended()
+		use.Ended()
 		return nil, err
 	}
-	_, new := ownfile.Using(path) // it may be new, or in the place of another one
-	c.ended = [2]func(){ended, new}
+	use.Opened(path)
+	c.Context, c.stopped, c.use = stopped, stopped, use
 	return c, nil
 }
 
@@ -67,7 +74,7 @@ func open(source string) (*Conn, error) {
 		pool.Close()
 		return nil, err
 	}
-	return &Conn{Conn: c, Context: context.Background(), pool: pool}, nil
+	return &Conn{Conn: c, pool: pool}, nil
 }
 
 // alone is a driver.Connector whose only connection is open.
@@ -82,11 +89,30 @@ func (o alone) Driver() driver.Driver { return new(sqlite.Driver) }
 // Close closes the connection.
 func (c *Conn) Close() error {
 	err := c.pool.Close()
-	for _, ended := range c.ended {
-		ended()
+	if c.use.Ended(); c.release != nil {
+		c.release(nil)
 	}
-	c.ended = [2]func(){func() {}, func() {}}
 	return err
+}
+
+// Within ends statements with ctx too.
+func (c *Conn) Within(ctx context.Context) {
+	both, cancel := context.WithCancelCause(ctx)
+	context.AfterFunc(c.stopped, func() { cancel(errStopped) })
+	c.Context, c.release = both, cancel
+}
+
+var errStopped = errors.New("heed opens the database again: another program removed or replaced the files beside it")
+
+// Version returns the change counter of the database and the number of its pages
+// (https://sqlite.org/fileformat2.html, 1.3.7 and 1.3.8).
+func (c *Conn) Version() (string, error) {
+	row, err := c.One("SELECT hex(substr(data, 25, 8)) FROM sqlite_dbpage WHERE pgno = 1")
+	if err != nil || row == nil {
+		return "", err
+	}
+	text, _ := row[0].(string)
+	return text, nil
 }
 
 // Source returns the data source name with which the driver does what Open does.
@@ -101,7 +127,10 @@ func Source(path, mode string, wait time.Duration) string {
 		q.Set("vfs", "unix-none")
 		q["_pragma"] = append(q["_pragma"], "locking_mode(EXCLUSIVE)")
 	case "rw", "rwc":
-		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)")
+		if mode == "rwc" { // it writes to the database
+			q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)")
+		}
+		q["_pragma"] = append(q["_pragma"], "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)")
 	}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }

@@ -96,16 +96,7 @@ func (w *Writer) Complete() error {
 	rows, number := w.queue, w.queuedTo
 	w.queue, w.emptied = w.emptied, nil
 	w.mu.Unlock()
-	err := w.db.complete()
-	if err == nil && w.unsure { // an earlier try may have added them
-		rows, err = w.db.missing(nil, rows)
-	}
-	if err == nil && len(rows) > 0 {
-		if err = w.db.add(rows, w.o.Now()); err == nil {
-			w.db.sized()
-			err = w.db.complete() // SQLite does not notice
-		}
-	}
+	rows, err := w.add(rows, number)
 	w.unsure = err != nil
 	w.mu.Lock()
 	w.setHealthLocked(&w.health.db, err)
@@ -121,6 +112,32 @@ func (w *Writer) Complete() error {
 		w.db.sized()
 	}
 	return errors.Join(err, failed)
+}
+
+// add adds rows of the tail, up to a block, to audit.db, and returns those that it still does
+// not have.
+func (w *Writer) add(rows []byte, block uint64) ([]byte, error) {
+	if err := w.db.complete(); err != nil {
+		if err := w.heal(err); err != nil {
+			return rows, err
+		}
+		return rows[:0], nil // the tail has them, and now audit.db
+	}
+	var err error
+	if w.unsure { // an earlier try may have added them
+		rows, err = w.db.missing(nil, rows)
+	}
+	if err != nil || len(rows) == 0 {
+		return rows, err
+	}
+	if err = w.db.add(rows, w.o.Now()); err == nil {
+		err = w.db.remember(block)
+	}
+	if err == nil {
+		w.db.sized()
+		err = w.db.complete() // SQLite does not notice
+	}
+	return rows, err
 }
 
 // flush writes the next batch unless a caller that waits for it does.
@@ -179,7 +196,7 @@ func (w *Writer) dropSpent(number uint64) error {
 	if !spent { // only this goroutine empties files
 		return nil
 	}
-	if err := w.db.sync(); err != nil {
+	if err := cmp.Or(w.db.sync(), w.db.complete()); err != nil {
 		return err
 	}
 	w.io.Lock()
@@ -223,7 +240,7 @@ func (w *Writer) end() (ended bool, err error) {
 	if len(w.next.rows) > 0 || len(w.queue) > 0 {
 		return false, nil
 	}
-	if err := w.db.sync(); err != nil {
+	if err := cmp.Or(w.db.sync(), w.db.complete()); err != nil {
 		return true, err
 	}
 	return true, w.wal.Drop(true)
@@ -294,7 +311,7 @@ func (w *Writer) recover() error {
 			return err
 		}
 	}
-	if err := w.db.sync(); err != nil {
+	if err := cmp.Or(w.db.sync(), w.db.present(), w.db.remember(w.wal.Number)); err != nil {
 		return err
 	}
 	return w.wal.Drop(true)

@@ -111,7 +111,8 @@ func (r *Record) Read(ctx context.Context) (*Reader, error) {
 	if err != nil {
 		return nil, viewError(r.Path, err)
 	}
-	c.Context, c.layout = ctx, r.layout
+	c.Within(ctx)
+	c.layout = r.layout
 	if _, err := c.Exec(r.begin + "BEGIN"); err != nil {
 		return nil, errors.Join(viewError(r.Path, err), c.Close())
 	}

@@ -179,7 +179,7 @@ func (v *verifier) counts() error {
 	if v.conn.layout < counted {
 		return nil
 	}
-	v.conn.Context = v.ctx
+	v.conn.Within(v.ctx)
 	query := `WITH again (period, asker, site, ground, failed, requests, last) AS (` + countsOf(-1, "TRUE", areRevised) + `)
 SELECT period FROM (SELECT *, 0 AS least FROM counts UNION ALL SELECT period, asker, site, ground, failed, requests, 0, last FROM again)
 GROUP BY period, asker, site, ground, failed HAVING sum(requests) <> 0 OR max(last) < max(least) OR max(last) > 899 LIMIT 1`

@@ -20,6 +20,8 @@ var perStatement = [...]int{64, 16, 4, 1}
 type database struct {
 	*conn
 	files
+	known []known // states in which this process left it, the latest last
+	found string  // why it is opened again; empty: it is not
 
 	rows       rowsByTable                              // of the last commit, for reuse
 	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
@@ -101,6 +103,7 @@ func (b *database) begin(now time.Time, id, follows string) (err error) {
 	if err = b.findHead(); err == nil {
 		err = b.files.open()
 	}
+	b.held = err == nil && b.claim.Hold() == nil
 	if err == nil && b.head.n == 0 {
 		err = b.sync() // audit.db has the tables and the id, whatever happens to the files beside it
 	}
@@ -163,12 +166,24 @@ func (b *database) sync() error {
 	return b.log.Sync()
 }
 
-// close closes audit.db. When the write-ahead log was damaged, SQLite keeps it open: its
-// last action would be to move what the log has now into audit.db.
+// close closes audit.db. The last action of SQLite is to move the write-ahead log into
+// audit.db and to remove it. When another program removed, replaced or damaged the log, this
+// must not happen: the lock of the claim prevents it; without one SQLite keeps the file open.
 func (b *database) close() error {
-	if err := b.whole(); err != nil {
+	err := cmp.Or(b.present(), b.whole())
+	switch {
+	case b.log == nil && b.held: // an attempt to open it again has failed
+		return errors.Join(err, b.files.close())
+	case err == nil && b.held:
+		err = b.claim.Release()
+	case err != nil && !b.held:
 		return errors.Join(err, b.claim.Close())
 	}
+	return errors.Join(err, b.closeConn(), b.files.close())
+}
+
+// closeConn closes the connection of SQLite.
+func (b *database) closeConn() error {
 	for _, statements := range append(b.insertions[:], [len(perStatement)]execStmt{b.counting}) {
 		for _, statement := range statements {
 			if statement != nil {
@@ -176,5 +191,5 @@ func (b *database) close() error {
 			}
 		}
 	}
-	return errors.Join(b.conn.Close(), b.files.close())
+	return b.conn.Close()
 }

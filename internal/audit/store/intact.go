@@ -22,6 +22,7 @@ type files struct {
 	claim      *ownfile.Descriptor // audit.db, locked
 	log, index *ownfile.Descriptor // for reading; nil before open
 	size       int64               // of audit.db after the last write
+	held       bool                // the claim holds it: see ownfile.Descriptor.Hold
 }
 
 // open opens the files beside audit.db, which SQLite has made.
@@ -43,10 +44,15 @@ func (s *files) close() error {
 	return err
 }
 
-// present returns an error when a file has another name now.
+var errGone = errors.New("it is no longer where it was: bring it back, or restart heed to begin a new one")
+
+// present returns an error when a file has another name now, or is not open.
 func (s *files) present() error {
 	if wal.SameFile(s.name, s.claim.File, 0) != nil {
-		return errors.New("it is no longer where it was: bring it back, or restart heed to begin a new one")
+		return errGone
+	}
+	if s.log == nil || s.index == nil {
+		return errHealing
 	}
 	return cmp.Or(wal.SameFile(s.name+"-wal", s.log.File, 0), wal.SameFile(s.name+"-shm", s.index.File, 0))
 }
@@ -57,6 +63,19 @@ const (
 	frameHeader = 24
 	indexHeader = 48 // there are two copies
 )
+
+// itself returns an error when audit.db has no header, or is shorter than it was when this
+// process last wrote to it.
+func (s *files) itself() error {
+	head := make([]byte, headerSize)
+	if _, err := s.claim.ReadAt(head, 0); err != nil || string(head[:len(magic)]) != magic {
+		return errCut(s.name)
+	}
+	if info, err := s.claim.Stat(); err != nil || info.Size() < s.size {
+		return cmp.Or(err, errCut(s.name))
+	}
+	return nil
+}
 
 // whole returns an error when audit.db has no header, or when its write-ahead log has
 // less than the index says that SQLite wrote to it.
@@ -86,13 +105,7 @@ func (s *files) whole() error {
 // complete returns an error unless audit.db is present, whole, and as long as it was when
 // this process last wrote to it. The caller holds Writer.completing.
 func (s *files) complete() error {
-	if err := cmp.Or(s.present(), s.whole()); err != nil {
-		return err
-	}
-	if info, err := s.claim.Stat(); err != nil || info.Size() < s.size {
-		return cmp.Or(err, errCut(s.name))
-	}
-	return nil
+	return cmp.Or(s.present(), s.whole(), s.itself())
 }
 
 // sized notes the length of audit.db after a write, which can also shorten it.

@@ -192,7 +192,13 @@ func newKeptHash() hash.Hash {
 func (w *Writer) prune() {
 	w.completing.Lock()
 	defer w.completing.Unlock()
+	if w.db.log == nil { // it is not open
+		return
+	}
 	more, err := w.pruner.step(w.o.Now())
+	if n := len(w.db.known); err == nil {
+		err = w.db.remember(w.db.known[n-1].block)
+	}
 	w.db.sized()
 	if err != nil && !w.pruner.failed {
 		w.o.Log.Warn("what is too old could not be removed from the record; heed tries again", slog.String("file", w.path), slog.Any("error", err))

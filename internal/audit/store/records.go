@@ -219,7 +219,7 @@ func viewComplete(ctx context.Context, path string) (c *conn, waiting int64, err
 	if err != nil {
 		return nil, 0, err
 	}
-	if c.Context = ctx; waiting == 0 {
+	if c.Within(ctx); waiting == 0 {
 		err = waitComplete(c, completeTimeout)
 	}
 	if err != nil {

@@ -40,7 +40,7 @@ func headOf(b *database) string {
 // closeAlone closes audit.db with all of it in the file itself. A reader would keep rows
 // in the write-ahead log, which does not move with the file.
 func (w *Writer) closeAlone() error {
-	var err error
+	err := w.db.claim.Release() // SQLite needs it for itself
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
 		_, err = w.db.Exec("PRAGMA journal_mode = DELETE") // at once busy while there is a reader
 		if !isBusy(err) || time.Now().After(end) {
@@ -56,7 +56,7 @@ func (w *Writer) closeAlone() error {
 	if err != nil {
 		return errors.Join(err, w.closeFiles())
 	}
-	if err = w.db.close(); err != nil {
+	if err = errors.Join(w.db.closeConn(), w.db.files.close()); err != nil { // SQLite has removed its log
 		w.wal.Close()
 	}
 	return err

@@ -49,6 +49,7 @@ type Writer struct {
 	io      sync.Mutex // held while the tail is written or emptied; before mu
 	wal     *wal.Log
 	checked time.Time // when present last succeeded
+	paused  error     // why nothing may be written, although the files are there; nil: nothing
 
 	completing sync.Mutex // held while audit.db is written; before io
 	unsure     bool       // audit.db may have rows of the queue
@@ -69,6 +70,8 @@ type Writer struct {
 	spare    *batch    // for reuse; nil: none
 	closed   bool
 	health   health
+	healings []Healing // the latest
+	healed   int       // how many since the start
 
 	wake chan struct{} // there are new rows
 	stop chan struct{} // closed by Close
@@ -269,6 +272,9 @@ func (w *Writer) setHealthLocked(part *error, err error) {
 // each time, and at the others once per presentEvery: what audit.db loses until then is in
 // the tail. At the end, the tail is all that is left to be written.
 func (w *Writer) present() error {
+	if w.paused != nil {
+		return w.paused
+	}
 	now := time.Now()
 	if now.Sub(w.checked) < presentEvery && !w.wal.Gone() {
 		return nil

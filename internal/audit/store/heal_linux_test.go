@@ -1,0 +1,310 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+)
+
+// beset is an open record that another program is at work on.
+type beset struct {
+	*Writer
+	t        *testing.T
+	log      bytes.Buffer
+	accepted int
+	hour     atomic.Int64 // added to the time
+}
+
+func newBeset(t *testing.T, entries int) *beset {
+	t.Helper()
+	b := &beset{t: t}
+	o := Options{Log: slog.New(slog.NewTextHandler(&b.log, nil)), Now: func() time.Time { return time.Now().Add(time.Duration(b.hour.Load()) * time.Hour) }}
+	b.Writer = mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), o)
+	b.decide(entries)
+	b.complete(true)
+	return b
+}
+
+// decide requests decisions, and counts those that are accepted.
+func (b *beset) decide(n int) {
+	b.io.Lock()
+	b.checked = time.Time{}
+	b.io.Unlock()
+	for i := range n {
+		if b.Decided(request(i)) == nil {
+			b.accepted++
+		}
+	}
+}
+
+func (b *beset) complete(want bool) {
+	b.t.Helper()
+	if err := b.Complete(); (err == nil) != want {
+		b.t.Fatalf("Complete: %v\n%s", err, &b.log)
+	}
+}
+
+// ended closes the record and fails the test unless it is whole and has what was accepted.
+func (b *beset) ended() *Proof {
+	b.t.Helper()
+	if err := b.Close(""); err != nil {
+		b.t.Fatal(err)
+	}
+	if n := entries(b.t, b.path); n != b.accepted {
+		b.t.Errorf("%d decisions, %d were accepted", n, b.accepted)
+	}
+	return proofOf(b.t, b.path)
+}
+
+// without runs SQL in a program that finds no locks, as on a file system without them: it
+// takes itself for the only one, and removes the write-ahead log at its end.
+func without(t *testing.T, path, sql string) {
+	t.Helper()
+	out, err := osexec.Command("sqlite3", "-vfs", "unix-none", path, "PRAGMA locking_mode = EXCLUSIVE; "+sql).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+}
+
+// When another program removes, replaces or cuts a file beside audit.db, heed opens it again:
+// requests that came meanwhile were refused and are counted, none is lost, and the pages of
+// the dashboard end and begin again.
+func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
+	t.Parallel()
+	remove := func(names ...string) func(string) error {
+		return func(path string) (err error) {
+			for _, name := range names {
+				err = errors.Join(err, os.Remove(path+name))
+			}
+			return err
+		}
+	}
+	for name, change := range map[string]func(path string) error{
+		"-wal removed":       remove("-wal"),
+		"-shm removed":       remove("-shm"),
+		"both removed":       remove("-wal", "-shm"),
+		"-wal cut":           func(path string) error { return os.Truncate(path+"-wal", 5000) },
+		"-wal emptied":       func(path string) error { return os.Truncate(path+"-wal", 0) },
+		"-wal moved":         func(path string) error { return os.Rename(path+"-wal", path+".away") },
+		"read without locks": func(path string) error { without(t, path, "SELECT count(*) FROM decisions;"); return nil },
+		"-wal replaced by a copy": func(path string) error {
+			return errors.Join(os.WriteFile(path+".copy", mustRead(t, path+"-wal"), 0o600), os.Rename(path+".copy", path+"-wal"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBeset(t, 30)
+			record, err := OpenRecord(b.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, ended := make(chan error, 1), make(chan struct{})
+			go func() { // reads until it is ended
+				defer close(ended)
+				r, err := record.Read(t.Context())
+				if err != nil {
+					page <- err
+					return
+				}
+				defer r.Close()
+				page <- nil
+				for err == nil {
+					err = r.Entries(&Filter{}, func(*Entry) error { return nil })
+				}
+			}()
+			if err := <-page; err != nil {
+				t.Fatal(err)
+			}
+			if err := change(b.path); err != nil {
+				t.Fatal(err)
+			}
+			b.decide(7)
+			refused := 37 - b.accepted
+			b.complete(true)
+			<-ended
+			b.decide(5)
+			if b.accepted != 42-refused || refused == 0 || b.Err() != nil {
+				t.Errorf("%d were accepted, %d refused; %v", b.accepted, refused, b.Err())
+			}
+			if latest, n := b.Healings(); n != 1 || len(latest) != 1 || latest[0].Refused != int64(refused) || strings.Contains(latest[0].Why, "restart") {
+				t.Errorf("%d healings, %+v; %d were refused", n, latest, refused)
+			}
+			r, err := record.Read(t.Context()) // the page is loaded again
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			proof := b.ended()
+			if len(proof.Gaps) != 1 || proof.Gaps[0].Refused != int64(refused) {
+				t.Errorf("the gaps are %+v; %d were refused", proof.Gaps, refused)
+			}
+			if n := strings.Count(b.log.String(), "nothing is lost"); n != 1 {
+				t.Errorf("the log reports %d healings:\n%s", n, &b.log)
+			}
+			var events []audit.Event
+			if r, err = record.Read(t.Context()); err == nil {
+				err = r.Events(&Filter{}, func(e *audit.Event) { events = append(events, *e) })
+				r.Close()
+			}
+			if err != nil || len(events) != 1 || events[0].Kind != audit.Healed || events[0].Count != int64(refused) {
+				t.Errorf("the record has the events %+v, %v", events, err)
+			}
+		})
+	}
+}
+
+// What another program commits between the removal and the healing stays: heed goes on where
+// that changes nothing that it knows, and stops otherwise. At its end it writes nothing over
+// it either.
+func TestHeed_AForeignCommitSurvivesHealing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sql  string
+		heal bool // heed tries to
+		stop bool
+	}{
+		"a table":                   {"CREATE TABLE foreign_table AS SELECT 7 AS n;", true, true},
+		"many rows":                 {"CREATE TABLE foreign_table AS WITH RECURSIVE c(n) AS (SELECT 7 UNION ALL SELECT n + 1 FROM c LIMIT 5000) SELECT n, hex(randomblob(200)) FROM c;", true, true},
+		"and heed ends":             {"CREATE TABLE foreign_table AS SELECT 7 AS n;", false, true},
+		"that heed cannot see":      {"UPDATE about SET value = '2001-01-01T00:00:00Z' WHERE key = 'created';", true, false},
+		"and vacuums":               {"CREATE TABLE foreign_table AS SELECT 7 AS n; VACUUM;", true, true},
+		"nothing, but a checkpoint": {"PRAGMA wal_checkpoint(TRUNCATE);", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBeset(t, 20)
+			without(t, b.path, c.sql)
+			if c.heal {
+				b.complete(!c.stop)
+			}
+			b.decide(3)
+			if stopped := b.accepted == 20; stopped != c.stop {
+				t.Errorf("%d were accepted; %v", b.accepted, b.Err())
+			}
+			if err := b.Close(""); (err != nil) != c.stop {
+				t.Errorf("Close: %v", err)
+			}
+			out, err := osexec.Command("sqlite3", b.path, "PRAGMA integrity_check; SELECT count(*) FROM decisions; SELECT value FROM about WHERE key = 'created'; SELECT count(*) FROM sqlite_schema WHERE name = 'foreign_table'").CombinedOutput()
+			text := string(out)
+			if !strings.HasPrefix(text, fmt.Sprintf("ok\n%d\n", b.accepted)) {
+				t.Errorf("%s, %v", out, err)
+			}
+			if strings.Contains(c.sql, "foreign_table") && !strings.HasSuffix(text, "\n1\n") || strings.Contains(c.sql, "2001") && !strings.Contains(text, "2001-01-01") {
+				t.Errorf("the foreign commit is gone: %s", out)
+			}
+			if c.heal && c.stop && !strings.Contains(b.log.String(), "restart heed, and see `heed audit verify`") {
+				t.Errorf("the log does not say what to do:\n%s", &b.log)
+			}
+		})
+	}
+}
+
+// What was in the write-ahead log alone, since a reader kept it there while the tail was
+// emptied, is lost with it: heed stops, and says so.
+func TestHeed_ItDoesNotHealWhatIsLost(t *testing.T) {
+	t.Parallel()
+	b := newBeset(t, 5)
+	record, err := OpenRecord(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := record.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snapshot.integer("SELECT count(*) FROM entry"); err != nil {
+		t.Fatal(err)
+	}
+	b.io.Lock()
+	b.wal.SwitchAt = 1
+	b.io.Unlock()
+	for range 4 { // the files of the tail are used in turn, and emptied
+		b.decide(5)
+		b.complete(true)
+	}
+	snapshot.Close()
+	if err := errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")); err != nil {
+		t.Fatal(err)
+	}
+	b.complete(false)
+	b.decide(1)
+	if b.accepted != 25 || b.Err() == nil || !strings.Contains(b.Err().Error(), errLost.Error()) {
+		t.Errorf("%d were accepted; %v", b.accepted, b.Err())
+	}
+}
+
+// The tail keeps its rows until the log of SQLite that has them was seen in its place.
+func TestWriter_TheTailIsNotEmptiedForALogThatIsGone(t *testing.T) {
+	t.Parallel()
+	b := newBeset(t, 5)
+	b.io.Lock()
+	b.wal.SwitchAt = 1
+	b.io.Unlock()
+	b.decide(5)
+	b.decide(5)
+	b.completing.Lock()
+	number := b.wal.Number
+	before := b.tailOctets()
+	if err := os.Remove(b.path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.dropSpent(number); err == nil || b.tailOctets() != before {
+		t.Errorf("%v; %d octets of %d are left", err, b.tailOctets(), before)
+	}
+	b.completing.Unlock()
+	b.complete(true)
+	b.ended()
+}
+
+// A program that removes the files again and again does not make heed do the same: after six
+// times in an hour it stops, until it is started again.
+func TestHeed_ItHealsAtMostSixTimesAnHour(t *testing.T) {
+	t.Parallel()
+	b := newBeset(t, 1)
+	remove := func() {
+		t.Helper()
+		if err := os.Remove(b.path + "-wal"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 8 {
+		if n == 3 {
+			b.hour.Add(1)
+		}
+		remove()
+		b.complete(true)
+		b.decide(1)
+	}
+	if _, n := b.Healings(); n != 8 || b.accepted != 9 {
+		t.Fatalf("%d healings, %d accepted", n, b.accepted)
+	}
+	for range 2 {
+		remove()
+		b.complete(n(b) < 9)
+		b.decide(1)
+	}
+	if b.accepted != 10 || b.Err() == nil || !strings.Contains(b.Err().Error(), "7 times within an hour: end the program that does it, and restart heed") {
+		t.Errorf("%d accepted; %v", b.accepted, b.Err())
+	}
+	if err := b.Close(""); err == nil {
+		t.Error("it ends well")
+	}
+	w := mustOpen(t, b.path, Options{})
+	if err := w.Decided(request(1)); err != nil {
+		t.Error(err)
+	}
+	b.Writer, b.accepted = w, b.accepted+1
+	b.ended()
+}
+
+func n(b *beset) int { _, n := b.Healings(); return n }

@@ -286,13 +286,13 @@ func (j *oneJudge) ask() {
 	proxy := answer{d.Verdict != rules.Allow, d.Reason, d.Group, d.Rule, "", d.Line, d.Variant}
 
 	self := j.rig.proxy.config.Self
-	judge := &check.Judge{Now: time.Now, Rules: j.settings, Self: self, Destinations: j.refused, Held: j.policies.Held}
+	flags := acl.Flags{Purposes: j.settings.ClientOf(acl.ClientInfo{UserAgent: agent}).Purposes}
+	judge := check.NewJudge(time.Now, j.settings.ForRun(flags))
+	judge.Self, judge.Destinations, judge.Held = self, j.refused, j.policies.Held
 	policy := func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		return j.policies.Policy(ctx, o, userAgent), o.RobotsURL(), "site"
 	}
-	if of := j.settings.ClientOf(acl.ClientInfo{UserAgent: agent}); len(of.Purposes) > 0 {
-		judge.ForPurposes(of.Purposes, url, &fetch.Documents{Site: j.policies}, &http.Client{Transport: j.out}, "heed", policy)
-	}
+	judge.ForPurposes(url, &fetch.Documents{Site: j.policies}, &http.Client{Transport: j.out}, "heed", policy)
 	a, err := judge.Ask(j.Context(), agent, url, policy)
 	if err != nil {
 		j.Errorf("heed check %s as %q: %v; the proxy %+v", url, agent, err, proxy)

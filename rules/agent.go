@@ -2,6 +2,7 @@ package rules
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -78,6 +79,19 @@ func Declare(tokens ...string) *Agent {
 	}
 	return a
 }
+
+// CheckToken returns an error unless text is one product token, without a version, as
+// robots.txt files name it (RFC 9309 §2.2.1). Names that real robots have in violation of
+// the RFC, such as 360Spider and archive.org_bot, are accepted.
+func CheckToken(text string) error {
+	if a := Declare(text); len(a.Tokens) != 1 || strings.ContainsAny(text, "/*") || len(text) > maxToken {
+		return fmt.Errorf(`%q is not a product token; write only the name, as in robots.txt: "NewsBot"`, text[:min(len(text), 2*maxToken)])
+	}
+	return nil
+}
+
+// maxToken is the most octets of a product token that people write.
+const maxToken = 64
 
 // Name returns the name by which people know a, one of its tokens: the first word that
 // calls itself a robot, else the first token. A browser-like User-Agent string may begin

@@ -63,55 +63,14 @@ type Rules struct {
 	NoVia     bool          // requests do not name heed in Via; for hosts without a setting
 	Clients   []Client
 	Hosts     []Host
-	Overrides []ModeOverride   // the latest first
-	Purposes  []signal.Purpose // of every client, in place of its own; nil: each client's own
-	Signer    *passport.Signer // of every client, in place of its own; nil: each client's own
-	From      []netip.Prefix   // where clients may be; empty: anywhere
-	Users     Users            // who may use the proxy; nil: no credentials are needed
-	Hash      string           // identifies the configuration, for the record
-	Text      string           // what Hash is of, without secrets, for the record
+	Overrides []ModeOverride // the latest first
+	Flags     Flags          // of every client, in place of its own settings or beside them
+	From      []netip.Prefix // where clients may be; empty: anywhere
+	Users     Users          // who may use the proxy; nil: no credentials are needed
+	Hash      string         // identifies the configuration, for the record
+	Text      string         // what Hash is of, without secrets, for the record
 
 	sites memo.Map[rules.Origin, *Site]
-}
-
-// Run holds the settings that one `heed run` requests for itself.
-type Run struct {
-	Agent     []string      `json:"agent,omitempty"`      // product tokens that it is judged as; empty: by the User-Agent
-	UserAgent string        `json:"user_agent,omitempty"` // sent in place of the client's; empty: the client's
-	Observe   bool          `json:"observe,omitempty"`    // no request is refused
-	Services  []HostPattern `json:"services,omitempty"`   // services that are not crawled
-
-	Purposes []signal.Purpose `json:"purposes,omitempty"` // what it is for; nil: as the settings state it
-
-	Signer *passport.Signer `json:"-"` // signs its requests; nil: as the settings state it
-}
-
-// RunName is the client name of a Run with an Agent or a UserAgent.
-const RunName = "run"
-
-// serviceReason is the recorded reason for Run.Services.
-const serviceReason = "declared by heed run --service"
-
-// ForRun returns r for the listener of a run, whose clients need no credentials. The
-// settings of the run have precedence; r may be nil.
-func (r *Rules) ForRun(run Run) *Rules {
-	out := r.copy()
-	out.From, out.Users, out.Observe = nil, nil, out.Observe || run.Observe
-	if len(run.Agent) > 0 || run.UserAgent != "" {
-		client := Client{Name: RunName, SendUserAgent: run.UserAgent}
-		if len(run.Agent) > 0 {
-			client.Agent = rules.Declare(run.Agent...)
-		}
-		out.Clients = append([]Client{client}, out.Clients...)
-	}
-	if len(run.Purposes) > 0 {
-		out.Purposes = run.Purposes
-	}
-	out.Signer = cmp.Or(run.Signer, out.Signer)
-	if len(run.Services) > 0 {
-		out.Hosts = append([]Host{{Match: run.Services, Service: serviceReason}}, out.Hosts...)
-	}
-	return out
 }
 
 // With returns r and what was added to it while heed runs: overrides, and hosts
@@ -130,7 +89,7 @@ func (r *Rules) copy() *Rules {
 	}
 	return &Rules{
 		Mode: r.Mode, Observe: r.Observe, Profile: r.Profile, HTTPS: r.HTTPS, NoVia: r.NoVia, Clients: r.Clients, Hosts: r.Hosts,
-		Overrides: r.Overrides, Purposes: r.Purposes, Signer: r.Signer, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
+		Overrides: r.Overrides, Flags: r.Flags, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
 	}
 }
 
@@ -194,7 +153,7 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if r == nil {
 		return t
 	}
-	t.https, t.noVia, t.Profile, t.Purposes, t.Signer = r.HTTPS, r.NoVia, r.Profile, r.Purposes, r.Signer
+	t.https, t.noVia, t.Profile, t.Purposes, t.Signer = r.HTTPS, r.NoVia, r.Profile, r.Flags.Purposes, r.Flags.Signer
 	if c != nil && t.Purposes == nil {
 		t.Purposes = c.Purposes
 	}

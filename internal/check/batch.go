@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/safetext"
@@ -29,7 +30,11 @@ const (
 // batch answers the questions on stdin, one per line, in their order.
 func (c *CheckCmd) batch(a *console.App, fallback judgeFunc) error {
 	profile, _ := rules.ParseProfile(c.Profile) // it was checked
-	b := &batch{fallback: fallback, judge: Judge{Now: a.Now}, texts: newParsed(profile)}
+	flags, err := c.Flags()
+	if err != nil {
+		return err
+	}
+	b := &batch{fallback: fallback, judge: NewJudge(a.Now, (*acl.Rules)(nil).ForRun(flags)), texts: newParsed(profile)}
 	width, size := runtime.GOMAXPROCS(0), batchSize
 	if c.Robots == "" {
 		width, size = console.FetchWidth, 1 // a line may wait for a site: the next does not wait with it
@@ -37,7 +42,7 @@ func (c *CheckCmd) batch(a *console.App, fallback judgeFunc) error {
 	in := bufio.NewReaderSize(a.Stdin, 1<<16)
 	out := bufio.NewWriterSize(a.Stdout, 1<<16)
 	var readErr error
-	err := console.InOrder(width, chunks(in, size, &readErr), b.answer, func(answers []byte, waiting bool) error {
+	err = console.InOrder(width, chunks(in, size, &readErr), b.answer, func(answers []byte, waiting bool) error {
 		_, err := out.Write(answers)
 		if waiting {
 			return err
@@ -104,7 +109,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 // batch judges the lines of one input.
 type batch struct {
 	fallback judgeFunc // for lines without robots.txt
-	judge    Judge     // for lines with one
+	judge    *Judge    // for lines with one
 	texts    *parsed
 	bad      atomic.Bool // a line was invalid
 }

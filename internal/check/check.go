@@ -18,6 +18,7 @@ import (
 // CheckCmd is `heed check`: judges URLs as the proxy would.
 type CheckCmd struct {
 	config.FileFlags
+	config.UseFlags
 	Robots  string   `placeholder:"FILE" help:"Judge by this robots.txt instead of the site's; - is stdin."`
 	Agent   *string  `short:"a" placeholder:"UA" help:"Judge this client: a User-Agent or product token. Needed without --batch."`
 	Client  string   `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
@@ -28,7 +29,6 @@ type CheckCmd struct {
 	Explain bool     `help:"Explain each step from the User-Agent to the verdict."`
 	JSON    bool     `name:"json" help:"Print one JSON object per URL."`
 	Quiet   bool     `short:"q" help:"Print nothing; only set the exit status."`
-	Purpose string   `placeholder:"LIST" help:"Judge for these purposes as well: search, agent, training, archive, tdm."`
 	Page    string   `placeholder:"FILE|URL" help:"With --purpose: read the head of this page as well."`
 	URLs    []string `arg:"" optional:"" name:"url" help:"The URLs to judge."`
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/pace"
 	"heed/internal/why"
 	"heed/rules"
@@ -29,7 +30,7 @@ func TestHeed_TheExplanationSaysTheDelay(t *testing.T) {
 		{"Crawl-delay: 10s\n", 0, time.Hour, "10 s between two requests: line 2, crawl-delay: 10s, group *"},
 		{"Disallow: /x\nUser-agent: OtherBot\nCrawl-delay: 10s\nCrawl-delay: 9\n", 0, time.Hour, "none is asked for"},
 	} {
-		j := &Judge{Now: time.Now, Explain: true, Delays: true, Pacing: pace.Settings{MinDelay: c.least, MaxDelay: c.most}}
+		j := &Judge{Now: time.Now, Rules: &acl.Rules{}, Explain: true, Delays: true, Pacing: pace.Settings{MinDelay: c.least, MaxDelay: c.most}}
 		p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: *\n"+c.lines))
 		a, err := j.Ask(t.Context(), "TestBot/1", "http://site.test/a", func(context.Context, rules.Origin, string) (*rules.Policy, string, string) {
 			return p, "robots.txt", why.ByFile

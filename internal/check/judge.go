@@ -23,7 +23,7 @@ type Judge struct {
 	Now     func() time.Time
 	Explain bool // judgements contain the steps to the verdict
 
-	Rules  *acl.Rules // the operator's settings; nil: none
+	Rules  *acl.Rules // the operator's settings, with the flags
 	Client string     // the [[client]] entry to judge as; empty: the one that matches the User-Agent
 
 	// Held returns the files that are held for clients with a name, as cache.Cache.Held; nil:
@@ -41,6 +41,12 @@ type Judge struct {
 	uses *uses // what a site states about the use of a page is judged as well; nil: not
 
 	agents memo.Map[string, *rules.Agent]
+}
+
+// NewJudge returns a Judge by the settings. They may be those of no file, with flags alone;
+// they are not nil.
+func NewJudge(now func() time.Time, settled *acl.Rules) *Judge {
+	return &Judge{Now: now, Rules: settled}
 }
 
 // policyOf returns the policy that governs an origin for a User-Agent, the file or
@@ -70,9 +76,7 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Names = id.Own.Names()
 	}
 	barred, why := j.Barred(origin, target)
-	if t.Purposes = nil; j.uses != nil {
-		t.Purposes = j.uses.purposes
-	}
+	t.Purposes = j.Rules.Flags.Purposes // statements count for those of the flags alone
 	q := judge.Question{Query: acl.Query{Effective: t, Names: id, Target: rules.NewTarget(target), HTTPS: acl.Intercept, Now: j.Now()}}
 	q.Barred = barred
 	v, err := j.Decide(ctx, a, &q, origin, policy)
@@ -99,7 +103,7 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Detail = refusalText(*v.Refusal)
 	}
 	if j.uses != nil && a.Signals == nil {
-		a.Purpose, a.Signals = strings.Join(signal.PurposeNames(j.uses.purposes), ","), &signal.Verdict{Profile: by.Profile().String()}
+		a.Purpose, a.Signals = strings.Join(t.PurposeNames(), ","), &signal.Verdict{Profile: by.Profile().String()}
 	}
 	return a, err
 }

@@ -52,7 +52,7 @@ func TestHeed_AnAddressOfHeedsOwnIsALoop(t *testing.T) {
 func TestHeed_WithoutAUserAgentTheFilesForAllNamesCount(t *testing.T) {
 	t.Parallel()
 	held := rules.New(rules.Source{State: rules.Available, RetriedAs: "Welcome/1"}, []byte("User-agent: *\nDisallow: /a\n"))
-	j := &Judge{Now: time.Now, Held: func(rules.Origin) []*rules.Policy { return []*rules.Policy{held} }}
+	j := &Judge{Now: time.Now, Rules: &acl.Rules{}, Held: func(rules.Origin) []*rules.Policy { return []*rules.Policy{held} }}
 	own := policyWith(rules.Source{State: rules.Available}, "User-agent: *\nAllow: /\n")
 	for agent, allowed := range map[string]bool{"": false, "TestBot/1": true} {
 		a, err := j.Ask(t.Context(), agent, "http://site.test/a", own)
@@ -112,7 +112,7 @@ func TestHeed_ADelayIsThatOfEachName(t *testing.T) {
 // Of the judgements on the pages of a site, only the first has what is the same for all.
 func TestHeed_PagesOfASiteAreJudgedTogether(t *testing.T) {
 	t.Parallel()
-	j := &Judge{Now: time.Now, Delays: true, Sitemaps: true}
+	j := &Judge{Now: time.Now, Rules: &acl.Rules{}, Delays: true, Sitemaps: true}
 	policy := policyWith(rules.Source{State: rules.Available, Status: 200}, "User-agent: *\nDisallow: /a\nSitemap: http://h.test/map.xml\n")
 	all, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "http://h.test/a", "http://h.test/c"}, true, policy)
 	if err != nil || len(all) != 3 {

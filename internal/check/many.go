@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/rules"
@@ -57,7 +58,7 @@ func (s *Site) Check(ctx context.Context, agent string, urls []string, first boo
 		s.size = remoteSize
 		q := &control.CheckRequest{
 			Agent: agent, Profile: m.check.Profile, Client: m.check.Client,
-			Explain: m.judge.Explain, Delay: first && m.judge.Delays, Sitemaps: first && m.judge.Sitemaps,
+			Flags: m.judge.Rules.Flags, Explain: m.judge.Explain, Delay: first && m.judge.Delays, Sitemaps: first && m.judge.Sitemaps,
 		}
 		for _, url := range urls {
 			q.URLs = append(q.URLs, []byte(url))
@@ -105,12 +106,26 @@ type Sites struct {
 // Site begins the judging of a site's URLs.
 func (m *Sites) Site() *Site { return &Site{of: m} }
 
+// newSites returns what judges as the flags say, without the settings of a file.
+func (c *CheckCmd) newSites(a *console.App) (*Sites, error) {
+	flags, err := c.Flags()
+	if err == nil {
+		err = flags.Validate()
+	}
+	j := NewJudge(a.Now, (*acl.Rules)(nil).ForRun(flags))
+	j.Client = c.Client
+	return &Sites{check: c, judge: j}, err
+}
+
 // OpenSites returns what judges as the flags of c say: Config, NoConfig, Client, Profile,
 // Local, Fresh and Purpose. The others are not used. With fetches, this process will fetch
 // documents.
 func (c *CheckCmd) OpenSites(a *console.App, fetches bool) (*Sites, error) {
-	m := &Sites{check: c, judge: &Judge{Now: a.Now, Delays: true, Sitemaps: true, Client: c.Client}}
-	var err error
+	m, err := c.newSites(a)
+	if err != nil {
+		return nil, err
+	}
+	m.judge.Delays, m.judge.Sitemaps = true, true
 	if m.client, err = c.running(a); err != nil || m.client != nil && !fetches {
 		return m, err
 	}

@@ -21,7 +21,6 @@ import (
 	"heed/internal/control"
 	"heed/internal/memo"
 	"heed/internal/route"
-	"heed/internal/signal"
 	"heed/internal/state"
 	"heed/internal/why"
 	"heed/rules"
@@ -31,10 +30,6 @@ import (
 // --robots, otherwise fresh stored copies and the sites. It gives j the settings, what heed may
 // reach, and the purposes, and sites the route to the sites; nil: it is not needed.
 func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, error) {
-	purposes, err := signal.ParsePurposes(c.Purpose)
-	if err != nil {
-		return nil, fmt.Errorf("--purpose: %w", err)
-	}
 	if c.Robots != "" {
 		text, err := readRobots(a, c.Robots)
 		if err != nil {
@@ -42,7 +37,7 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 		}
 		profile, _ := rules.ParseProfile(c.Profile) // it was checked
 		policy := newParsed(profile).of(text)
-		j.ForPurposes(purposes, c.Page, nil, nil, "", nil)
+		j.ForPurposes(c.Page, nil, nil, "", nil)
 		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string, string) {
 			return policy(o), c.Robots, why.ByFile
 		}, nil
@@ -69,10 +64,11 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 		policy = storedOrAsked(a, out) // of many sites some are slow: none is reported
 	}
 	client := &http.Client{Transport: out.Transport.GuardRedirects()(), CheckRedirect: noDowngrade} // there is one page at most
-	j.ForPurposes(purposes, c.Page, out.Documents, client, cache.DefaultUserAgent(cfg.Contact), policy)
+	j.ForPurposes(c.Page, out.Documents, client, cache.DefaultUserAgent(cfg.Contact), policy)
 	j.Held, j.Self = out.Policies.Held, options.Self
 	j.Pacing, j.Destinations = cfg.Pacing.Settings, cfg.Destinations()
-	j.Rules, err = c.rules(a, *cfg)
+	settled, err := c.rules(a, *cfg)
+	j.Rules = settled.ForRun(j.Rules.Flags)
 	return policy, err
 }
 
@@ -155,8 +151,11 @@ type judgeFunc func(ctx context.Context, agent, address string) (*control.Judgem
 // judgeFunc returns the function that judges: by the running heed, with its settings
 // and stored files, or in this process when none runs or the flags require it.
 func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
-	m := &Sites{check: c, judge: &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}}
-	var err error
+	m, err := c.newSites(a)
+	if err != nil {
+		return nil, err
+	}
+	m.judge.Explain, m.judge.Delays = c.Explain, c.Explain || c.JSON
 	if m.client, err = c.running(a); err == nil && m.client == nil {
 		m.policy, err = c.prepare(a, m.judge, nil)
 	}

@@ -25,7 +25,6 @@ const pageTimeout = 10 * time.Second
 
 // uses judges what a site states about the use of its pages: --purpose and --page.
 type uses struct {
-	purposes  []signal.Purpose
 	page      string // a file or a URL; empty: no page is read
 	policy    policyOf
 	userAgent string
@@ -34,12 +33,12 @@ type uses struct {
 	judged    usage.Judge
 }
 
-// ForPurposes makes j judge what sites state about the use of their pages as well: by
-// documents, and by the page at an address or in a file, which client requests as userAgent.
-// An empty page is not, and without purposes nothing is.
-func (j *Judge) ForPurposes(purposes []signal.Purpose, page string, documents usage.Documents, client *http.Client, userAgent string, policy policyOf) {
-	if len(purposes) > 0 {
-		j.uses = &uses{purposes: purposes, page: page, policy: policy, userAgent: userAgent, settings: usage.Settings{Documents: documents}, client: client}
+// ForPurposes makes j judge what sites state about the use of their pages as well, for the
+// purposes of the flags: by documents, and by the page at an address or in a file, which
+// client requests as userAgent. An empty page is not, and without purposes nothing is.
+func (j *Judge) ForPurposes(page string, documents usage.Documents, client *http.Client, userAgent string, policy policyOf) {
+	if len(j.Rules.Flags.Purposes) > 0 {
+		j.uses = &uses{page: page, policy: policy, userAgent: userAgent, settings: usage.Settings{Documents: documents}, client: client}
 	}
 }
 
@@ -48,7 +47,7 @@ func (j *Judge) ForPurposes(purposes []signal.Purpose, page string, documents us
 func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question, p *rules.Policy, o rules.Origin) error {
 	r := &usage.Request{
 		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: q.Names.List(),
-		Purposes: u.purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
+		Purposes: q.Effective.Purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
 	v, _ := u.judged.Request(ctx, r) // no client leaves
 	for i := range v.Statements {
@@ -56,7 +55,7 @@ func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question
 			s.URL = a.Robots // which may be a file
 		}
 	}
-	a.Purpose, a.Signals = strings.Join(signal.PurposeNames(u.purposes), ","), v
+	a.Purpose, a.Signals = strings.Join(q.Effective.PurposeNames(), ","), v
 	q.Statements = v
 	if u.page == "" {
 		return nil

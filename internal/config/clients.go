@@ -61,7 +61,7 @@ func (c *Config) checkClients(d *decoder) {
 			d.problem("client.max_wait", "client.max_wait = %q is too long; write %q or less", shortDuration(*cl.MaxWait), shortDuration(maxWait))
 		}
 		for _, token := range cl.Agent {
-			d.note("client.agent", checkToken(token))
+			d.note("client.agent", rules.CheckToken(token))
 		}
 		d.checkPurposes("client.purpose", cl.Purpose)
 		d.note("client.send_user_agent", checkField(cl.SendUserAgent))
@@ -87,14 +87,6 @@ func parseNetwork(text string) (netip.Prefix, error) {
 		return p, fmt.Errorf("%q has bits beyond its length; did you mean %q?", text, p.Masked())
 	}
 	return p, nil
-}
-
-// checkToken returns an error unless token is one product token (RFC 9309 §2.2.1).
-func checkToken(token string) error {
-	if agent := rules.Declare(token); len(agent.Tokens) != 1 || strings.ContainsAny(token, "/*") {
-		return fmt.Errorf(`%q is not a product token; write only the name, as in robots.txt: "NewsBot"`, token)
-	}
-	return nil
 }
 
 // checkListener returns an error unless the listener of cl is empty, an address and port

@@ -20,7 +20,7 @@ type RecordedSettings struct {
 	Settings string          `json:"settings"` // as TOML
 	Observe  bool            `json:"observe,omitempty"`
 	Granted  control.Granted `json:"granted,omitzero"`
-	Run      acl.Run         `json:"run,omitzero"`
+	Run      acl.Flags       `json:"run,omitzero"`
 }
 
 // recordedSettings returns the settings as the record stores them. Secrets, files and

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/counts"
 	"heed/internal/fleet"
@@ -20,20 +21,16 @@ import (
 
 // JoinRequest is the body of POST /runs.
 type JoinRequest struct {
-	Version   string    `json:"version"`              // of the caller; must be that of the heed it joins
-	Config    string    `json:"config"`               // Config.JoinHash of the caller
-	Asked     bool      `json:"asked"`                // the caller chose its settings: different ones are an error
-	Route     RouteSpec `json:"way"`                  // to the sites
-	Agent     string    `json:"agent,omitempty"`      // declared product token; empty: judge each request by its User-Agent
-	UserAgent string    `json:"user_agent,omitempty"` // sent in place of the client's; empty: the client's
-	Log       bool      `json:"log,omitempty"`        // send decisions on the stream
+	Version string    `json:"version"`       // of the caller; must be that of the heed it joins
+	Config  string    `json:"config"`        // Config.JoinHash of the caller
+	Asked   bool      `json:"asked"`         // the caller chose its settings: different ones are an error
+	Route   RouteSpec `json:"way"`           // to the sites
+	Log     bool      `json:"log,omitempty"` // send decisions on the stream
 
 	Audit *RunAudit `json:"audit,omitempty"` // separate record of the run; nil: none
 
-	Observe  bool             `json:"observe,omitempty"`  // observe mode
-	Services []string         `json:"services,omitempty"` // host patterns of services that are not crawled
-	Purposes []signal.Purpose `json:"purposes,omitempty"` // what the run is for; empty: as the settings state it
-	Sign     *RunSign         `json:"sign,omitempty"`     // signs its requests; nil: as the settings state it
+	Flags acl.Flags `json:"flags,omitzero"` // the settings that the run requests for itself
+	Sign  *RunSign  `json:"sign,omitempty"` // the key of Flags.Signer; nil: as the settings state it
 
 	// Sockets are those of the network of a sealed run, which the kernel passes beside
 	// the request. Route.Sealed is set with them.
@@ -233,6 +230,8 @@ type CheckRequest struct {
 	Delay    bool     `json:"delay,omitempty"`    // include the delay between two requests
 	Client   string   `json:"client,omitempty"`   // name of a [[client]]; empty: judge by Agent only
 	Sitemaps bool     `json:"sitemaps,omitempty"` // include the sitemaps that robots.txt names
+
+	Flags acl.Flags `json:"flags,omitzero"` // the settings that the check requests for itself
 }
 
 // MaxSiteURLs bounds the URLs of one CheckRequest together, in octets.

@@ -57,7 +57,10 @@ func (d *daemon) listCache(w http.ResponseWriter, r *http.Request) {
 // check judges URLs of one site like requests of the agent, with the policies and rules of this
 // heed. It sends no request except a fetch of robots.txt.
 func (d *daemon) check(ctx context.Context, q *control.CheckRequest) ([]*control.Judgement, error) {
-	settled := d.rules()
+	if err := q.Flags.Validate(); err != nil {
+		return nil, err
+	}
+	settled := d.rules().ForRun(q.Flags)
 	if q.Client != "" && settled.ClientNamed(q.Client) == nil {
 		return nil, fmt.Errorf("the running heed has no [[client]] called %s\nSee `heed config show`", console.Quoted(q.Client))
 	}
@@ -66,10 +69,10 @@ func (d *daemon) check(ctx context.Context, q *control.CheckRequest) ([]*control
 		return nil, err
 	}
 	if profile, named := rules.ParseProfile(q.Profile); named && q.Profile != "" {
-		settled = settled.With(nil, nil) // a copy
 		settled.Profile = profile
 	}
-	j := check.Judge{Now: d.now, Explain: q.Explain, Delays: q.Delay, Sitemaps: q.Sitemaps, Rules: settled, Client: q.Client}
+	j := check.NewJudge(d.now, settled)
+	j.Explain, j.Delays, j.Sitemaps, j.Client = q.Explain, q.Delay, q.Sitemaps, q.Client
 	now := d.current.Load()
 	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, now.destinations
 	j.Pacing = now.cfg.Pacing.Settings

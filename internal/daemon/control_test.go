@@ -229,7 +229,7 @@ func TestHeed_ARunGetsItsSummaryWhenHeedStops(t *testing.T) {
 func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
 	d, state := startDaemon(t, nil)
 	m, err := joinAs(t, d, state, func(j *control.JoinRequest) {
-		j.Log, j.Agent, j.UserAgent = true, "NewsBot", "NewsBot/2 (+https://example.org/)"
+		j.Log, j.Flags.Agent, j.Flags.UserAgent = true, []string{"NewsBot"}, "NewsBot/2 (+https://example.org/)"
 	})
 	if err != nil {
 		t.Fatal(err)

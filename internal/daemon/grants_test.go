@@ -219,8 +219,8 @@ func TestHeed_TheRecordedSettingsMakeTheSameTerms(t *testing.T) {
 	}
 	broken := inForce
 	g.close()
-	run := rulesForRun(broken, acl.Run{
-		Agent: []string{"LabBot/2"}, UserAgent: "LabBot/2.1", Observe: true, Services: []acl.HostPattern{host},
+	run := rulesForRun(broken, acl.Flags{
+		Agent: []string{"LabBot"}, UserAgent: "LabBot/2.1", Observe: true, Services: []acl.HostPattern{host},
 	})
 	hashes := map[string]bool{}
 	for name, b := range map[string]*acl.Rules{"settings": settled, "an exception granted": granted, "a break": broken, "a run": run} {

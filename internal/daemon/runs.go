@@ -22,7 +22,6 @@ import (
 	"heed/internal/process"
 	"heed/internal/route"
 	"heed/internal/sealed"
-	"heed/internal/signal"
 	"heed/proxy"
 	"heed/proxy/upstream"
 )
@@ -41,10 +40,10 @@ type runSession struct {
 	tally  *counts.Tally
 	log    *audit.Log // writes to the stream; nil: not requested
 
-	overrides acl.Run
-	spec      control.RouteSpec
-	route     *route.Route // of spec in the current pool; guarded by daemon.changing
-	settings  atomic.Pointer[proxy.Settings]
+	flags    acl.Flags
+	spec     control.RouteSpec
+	route    *route.Route // of spec in the current pool; guarded by daemon.changing
+	settings atomic.Pointer[proxy.Settings]
 
 	record     *store.Writer // the separate record; nil: not requested
 	recordPath string        // path of record
@@ -106,7 +105,7 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 			network.Close()
 		}
 	}()
-	overrides, err := overridesOf(j)
+	flags, err := flagsOf(j)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +121,7 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 	}
 	s := &runSession{
 		id: audit.NewID().String(), tally: &counts.Tally{}, stream: out,
-		overrides: overrides, spec: j.Route, route: r, group: group, network: network,
+		flags: flags, spec: j.Route, route: r, group: group, network: network,
 	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	if network != nil {
@@ -166,33 +165,16 @@ func networkOf(j *control.JoinRequest) (*sealed.Network, error) {
 	return network, err
 }
 
-// overridesOf returns the settings that the join request overrides.
-func overridesOf(j *control.JoinRequest) (acl.Run, error) {
-	r := acl.Run{UserAgent: j.UserAgent, Observe: j.Observe}
-	if j.Agent != "" {
-		r.Agent = []string{j.Agent}
-	}
-	for _, name := range j.Purposes {
-		p, err := signal.ParsePurposes(string(name))
-		if err != nil {
-			return r, err
-		}
-		r.Purposes = append(r.Purposes, p...)
-	}
-	for _, text := range j.Services {
-		p, err := acl.ParseHostPattern(text)
-		if err != nil {
-			return r, err
-		}
-		r.Services = append(r.Services, p)
-	}
+// flagsOf returns the settings that the run requests for itself.
+func flagsOf(j *control.JoinRequest) (acl.Flags, error) {
+	f := j.Flags
 	if s := j.Sign; s != nil {
 		var err error
-		if r.Signer, err = config.NewSigner(s.Key, s.Agent); err != nil {
-			return r, fmt.Errorf("--sign: %w", err)
+		if f.Signer, err = config.NewSigner(s.Key, s.Agent); err != nil {
+			return f, fmt.Errorf("--sign: %w", err)
 		}
 	}
-	return r, nil
+	return f, f.Validate()
 }
 
 // openProxy creates the proxy of s, with its record and its listener.

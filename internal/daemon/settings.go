@@ -147,10 +147,10 @@ func (d *daemon) applyLocked(g *runtimeConfig) {
 	}
 }
 
-// apply makes g and the rules the current settings of the run, with its overrides. Runs
+// apply makes g and the rules the current settings of the run, with its flags. Runs
 // need no authentication, since they join over the control socket.
 func (s *runSession) apply(g *runtimeConfig, rules *acl.Rules) {
-	settings := g.settings(s.route, rulesForRun(rules, s.overrides))
+	settings := g.settings(s.route, rulesForRun(rules, s.flags))
 	if s.network != nil && settings.Destinations != nil {
 		d := *settings.Destinations
 		d.NoLoopback = true
@@ -159,9 +159,9 @@ func (s *runSession) apply(g *runtimeConfig, rules *acl.Rules) {
 	s.settings.Store(settings)
 }
 
-// rulesForRun returns rules with the overrides of a run.
-func rulesForRun(rules *acl.Rules, overrides acl.Run) *acl.Rules {
-	return config.AmendRules(rules.ForRun(overrides), func(in *config.RecordedSettings) { in.Run = overrides })
+// rulesForRun returns rules with the flags of a run.
+func rulesForRun(rules *acl.Rules, flags acl.Flags) *acl.Rules {
+	return config.AmendRules(rules.ForRun(flags), func(in *config.RecordedSettings) { in.Run = flags })
 }
 
 // reload reads the settings again and applies them, all or none. Requests in progress

@@ -16,15 +16,14 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/plan"
-	usage "heed/internal/signal"
 )
 
 // PlanCmd is `heed plan`.
 type PlanCmd struct {
 	config.FileFlags
+	config.UseFlags
 	Agent        []string `short:"a" sep:"none" placeholder:"UA" help:"Plan for this User-Agent or product token; several make columns."`
 	Client       string   `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
-	Purpose      string   `placeholder:"LIST" help:"Judge for these purposes as well: search, agent, training, archive, tdm."`
 	Profile      string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
 	Local        bool     `help:"Judge in this process, not in the running heed."`
 	Fresh        bool     `help:"Judge in this process and fetch each robots.txt now."`
@@ -48,7 +47,7 @@ func (c *PlanCmd) Run(a *console.App) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the process
-	judge := check.CheckCmd{FileFlags: c.FileFlags, Client: c.Client, Purpose: c.Purpose, Profile: c.Profile, Local: c.Local, Fresh: c.Fresh}
+	judge := check.CheckCmd{FileFlags: c.FileFlags, Client: c.Client, UseFlags: c.UseFlags, Profile: c.Profile, Local: c.Local, Fresh: c.Fresh}
 	sites, err := judge.OpenSites(a, len(c.Sitemap) > 0 || c.Sitemaps)
 	if err != nil {
 		return err
@@ -143,10 +142,8 @@ func (c *PlanCmd) usage() error {
 	case c.Site != "" && len(c.FromLog) == 0:
 		return errors.New("--site names the site of a log\nAdd --from-log, or write whole URLs into the list")
 	}
-	if _, err := usage.ParsePurposes(c.Purpose); err != nil {
-		return fmt.Errorf("--purpose: %w", err)
-	}
-	return nil
+	_, err := c.Flags()
+	return err
 }
 
 // pageFiles are the files of --write and --write-refused, by whether their URLs are allowed.

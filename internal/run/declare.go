@@ -7,10 +7,34 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/rules"
 )
+
+// flags returns the settings that the flags request for the run, but the key of --sign.
+func (c *RunCmd) flags() (f acl.Flags, err error) {
+	if f, err = c.Flags(); err != nil {
+		return f, err
+	}
+	token, userAgent, err := declared(c.Agent, c.Contact)
+	if err != nil {
+		return f, err
+	}
+	if f.Observe, f.UserAgent = c.Observe, userAgent; token != "" {
+		f.Agent = []string{token}
+	}
+	for _, host := range c.Service {
+		p, err := acl.ParseHostPattern(host)
+		if err != nil {
+			return f, fmt.Errorf("--service: %w", err)
+		}
+		f.Services = append(f.Services, p)
+	}
+	return f, f.Validate()
+}
 
 // declared returns the product token to judge by and the User-Agent to send, from --agent
 // and --contact. Both are empty without these flags.
@@ -30,26 +54,10 @@ func declared(name, contact string) (token, userAgent string, err error) {
 	if !versioned {
 		version = "1.0"
 	}
-	if !isProductToken(token) || config.CheckName(version) != nil || version == "" {
-		return "", "", fmt.Errorf("--agent: %q is not a valid product token; write letters, digits, - and _, such as NewsBot or NewsBot/2.1", console.Printable(name))
+	if rules.CheckToken(token) != nil || config.CheckName(token) != nil || config.CheckName(version) != nil || version == "" {
+		return "", "", fmt.Errorf("--agent: %q is not a valid product token; write letters, digits, - _ and ., such as NewsBot or NewsBot/2.1", console.Printable(name))
 	}
 	return token, token + "/" + version + " (+" + contact + ")", nil
-}
-
-// isProductToken reports whether s is a product token (RFC 9309 §2.2.1). Digits are
-// accepted too, since real names contain them.
-func isProductToken(s string) bool {
-	letters := 0
-	for _, r := range s {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
-			letters++
-		case r >= '0' && r <= '9', r == '-', r == '_':
-		default:
-			return false
-		}
-	}
-	return letters > 0 && len(s) <= 64
 }
 
 // sign returns the key of --sign, which can be read, and its URL; nil without the flags.

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"heed/internal/acl"
 	"heed/internal/audit/replay"
 	"heed/internal/clientenv"
 	"heed/internal/config"
@@ -23,7 +22,6 @@ import (
 	"heed/internal/reason"
 	"heed/internal/route"
 	"heed/internal/sealed"
-	usage "heed/internal/signal"
 	"heed/internal/state"
 	"heed/rules"
 )
@@ -31,12 +29,12 @@ import (
 // RunCmd is `heed run`: it runs one command with a separate proxy.
 type RunCmd struct {
 	config.FileFlags
+	config.UseFlags
 	Profile  string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
 	Upstream string   `placeholder:"env|URL" help:"Reach sites through a proxy: URL, file:PATH, env:NAME or env."`
 	Agent    string   `placeholder:"NAME" help:"Judge the command as NAME and send NAME to sites; needs --contact."`
 	Contact  string   `placeholder:"URL" help:"Send this URL or mail address with --agent."`
 	Observe  bool     `help:"Refuse nothing; report what would be refused."`
-	Purpose  string   `placeholder:"PURPOSE" help:"Obey what sites say of this use, such as training (heed help purpose)."`
 	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"Exit with 3 when a rule or a setting would refuse a request."`
 	Sign     string   `placeholder:"FILE" help:"Sign requests with the key in FILE; needs --sign-agent (heed help identity)."`
 	SignAt   string   `name:"sign-agent" placeholder:"URL" help:"The URL at which sites find the key of --sign."`
@@ -201,21 +199,12 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 		return nil, errors.New("there is no command to run\nWrite it behind two dashes: heed run -- curl https://example.org/")
 	}
 	var err error
-	if r.join.Agent, r.join.UserAgent, err = declared(c.Agent, c.Contact); err != nil {
+	if r.join.Flags, err = c.flags(); err != nil {
 		return nil, err
-	}
-	for _, host := range c.Service {
-		if _, err := acl.ParseHostPattern(host); err != nil {
-			return nil, fmt.Errorf("--service: %w", err)
-		}
-	}
-	if r.join.Purposes, err = usage.ParsePurposes(c.Purpose); err != nil {
-		return nil, fmt.Errorf("--purpose: %w", err)
 	}
 	if err := c.checkSealed(); err != nil {
 		return nil, err
 	}
-	r.join.Observe, r.join.Services = c.Observe, c.Service
 	if r.join.Sign, err = c.sign(a.Now()); err != nil {
 		return nil, err
 	}

@@ -236,7 +236,7 @@ func TestOneHonestIdentity(t *testing.T) {
 			t.Errorf("%s, %s: %q, %q, %v", c.name, c.contact, token, userAgent, err)
 		}
 	}
-	for _, name := range []string{"*", "News Bot", "Bot\r\nX: y", "bot/", "bot/1 2", "42", "böt", strings.Repeat("x", 65)} {
+	for _, name := range []string{"*", "News Bot", "Bot\r\nX: y", "bot/", "bot/1 2", "böt", strings.Repeat("x", 65)} {
 		if _, _, err := declared(name, "https://example.org/"); err == nil {
 			t.Errorf("the name %q is taken", name)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/admin/dashboard"
 	"heed/internal/audit"
 	"heed/internal/audit/audittest"
@@ -106,7 +107,7 @@ func (h *running) Check(ctx context.Context, q *control.CheckRequest) ([]*contro
 	h.mu.Lock()
 	h.checked++
 	h.mu.Unlock()
-	j := check.Judge{Now: time.Now, Explain: q.Explain, Client: q.Client}
+	j := check.Judge{Now: time.Now, Rules: &acl.Rules{}, Explain: q.Explain, Client: q.Client}
 	return j.AskAll(ctx, q.Agent, []string{string(q.URLs[0])}, true, func(context.Context, rules.Origin, string) (*rules.Policy, string, string) {
 		return h.policy, shop.RobotsURL(), why.ByHeed
 	})

@@ -24,7 +24,7 @@ func budgetStore(t *testing.T) *Store {
 func answerAfter(t *testing.T, s *Store, of *script, d time.Duration) time.Duration {
 	t.Helper()
 	asked := time.Now()
-	s.do(t.Context(), of, "key", func(ctx context.Context) error {
+	s.do(t.Context(), of, []string{"key"}, func(ctx context.Context) error {
 		select {
 		case <-time.After(d):
 			return nil
@@ -108,7 +108,7 @@ func TestStore_IsLookedForAsOftenAfterEachOutage(t *testing.T) {
 					if answers {
 						answerAfter(t, s, askScript, time.Millisecond)
 					}
-					s.do(t.Context(), askScript, "key", func(context.Context) error { return errors.New("reset") })
+					s.do(t.Context(), askScript, []string{"key"}, func(context.Context) error { return errors.New("reset") })
 					if s.mu.Lock(); s.parts.whole.every != want {
 						t.Errorf("it is looked for every %v, want %v", s.parts.whole.every, want)
 					}

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -75,17 +74,18 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, lanes []pace.Lane)
 		hold.till = time.Time{}
 	}
 	args := []any{token, grantTime.Milliseconds(), maxHostFields, max(0, ceilMillis(time.Until(hold.till))),
-		ticketGrace.Milliseconds(), ttlMillis(lanes)}
+		ticketGrace.Milliseconds(), ttlMillis(lanes), t.registered()}
 	for i, lane := range lanes {
 		args = append(args, short(lane.Name), ceilMillis(lane.Delay), sinceStart(starts[i], unsure))
 	}
-	reply, err := t.store.run(ctx, askScript, []string{key}, args...).Int64Slice()
+	keys := []string{key}
+	if !t.store.cluster {
+		keys = append(keys, heedsKey)
+	}
+	reply, err := t.store.numbers(ctx, askScript, keys, func(reply []int64) bool { return credible(reply, lanes, starts, hold.till) }, args...)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return pace.SharedAnswer{Again: time.Millisecond}
-	case err == nil && !credible(reply, lanes, starts, hold.till):
-		t.store.markAway(nil, key, fmt.Errorf("%w: %v to a request for a turn", errNonsense, reply))
-		return t.askAlone(key, lanes)
 	case err != nil:
 		return t.askAlone(key, lanes)
 	case reply[0] == 1:
@@ -153,7 +153,8 @@ func (t *Lanes) Watch(hear func(host string, pause time.Duration)) {
 			if missed || len(parts) != 3 || parts[0] == t.store.sender {
 				return
 			}
-			left, err := strconv.ParseInt(parts[2], 10, 32)
+			left, err := strconv.ParseInt(parts[2], 10, 64)
+			left = min(left, maxPause.Milliseconds())
 			switch key := hostKey(parts[1]); {
 			case err != nil:
 				return
@@ -176,6 +177,17 @@ func (t *Lanes) known() (heeds int, unreached bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.member.Heeds, !t.member.known()
+}
+
+// registered returns the name of this heed in the list of heeds once the list has it; empty:
+// not yet.
+func (t *Lanes) registered() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.member.seen {
+		return ""
+	}
+	return t.store.sender
 }
 
 // dropGrant ends the renewal of l.

@@ -27,9 +27,10 @@ for i = 1, #flat, 2 do h[flat[i]] = flat[i + 1] end
 local function keep(ms)
   if redis.call('PTTL', KEYS[1]) < ms then redis.call('PEXPIRE', KEYS[1], text(ms)) end
 end
--- a time that has been: if it has not, the clock was set
+-- a time that has been: if it has not, the clock was set, and what is no time may be now
 local function been(field)
-  if tonumber(h[field] or 0) > now then
+  local at = tonumber(h[field] or 0)
+  if not at or at > now then
     h[field] = text(now)
     redis.call('HSET', KEYS[1], field, h[field])
   end
@@ -48,14 +49,17 @@ end
 // ones are used, those of them in which the site is paused, and the number of others that
 // wait.
 //
-//	KEYS  the hash
-//	ARGV  ticket, milliseconds of the grant, most fields,
+// A store that has lost its data while it ran has no longer the heed, or lost it a moment ago
+// (beatScript): that counts as a start, too.
+//
+//	KEYS  the hash, and that of heeds where it is on the same server
+//	ARGV  a nonce, ticket, milliseconds of the grant, most fields,
 //	      milliseconds of the pause, milliseconds that a ticket
-//	      is kept beyond its wait, milliseconds to keep, then for each turn: its name,
-//	      its delay, and the time since the last start known to the caller
-//	      (it may be in the future)
+//	      is kept beyond its wait, milliseconds to keep, the heed if it is registered, then
+//	      for each turn: its name, its delay, and the time since the last start known to the
+//	      caller (it may be in the future)
 var askScript = newScript(opTurns, isInts(5), turnClock+`
-local ticket, keeps = 'q:'..ARGV[1], tonumber(ARGV[6])
+local ticket, keeps = 'q:'..ARGV[2], tonumber(ARGV[7])
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 local run = string.match(server, 'run_id:(%w+)') or ''
@@ -66,13 +70,21 @@ if h.run ~= run then
   h.floor = text(math.max(been('floor'), h.run and now or born))
   redis.call('HSET', KEYS[1], 'run', run, 'floor', h.floor)
 end
+if KEYS[2] and ARGV[8] ~= '' then
+  local heeds = redis.call('HMGET', KEYS[2], ARGV[8], 'since')
+  local since = heeds[1] and tonumber(heeds[2] or 0) or now
+  if since > been('floor') then
+    h.floor = text(math.min(since, now))
+    redis.call('HSET', KEYS[1], 'floor', h.floor)
+  end
+end
 local floor = math.max(been('floor'), been('moved'))
-local hold = math.max(math.min(tonumber(h.hold or 0), now + 3600000), now + tonumber(ARGV[4]))
+local hold = math.max(math.min(tonumber(h.hold or 0) or 0, now + 3600000), now + tonumber(ARGV[5]))
 if hold > now then redis.call('HSET', KEYS[1], 'hold', text(hold)) end
 keep(math.max(keeps, (hold - now) * 2))
 
 local mine, turns, longest, ready, held = {}, '', 0, hold, false
-for i = 7, #ARGV, 3 do
+for i = 9, #ARGV, 3 do
   local turn, delay = ARGV[i], tonumber(ARGV[i + 1])
   mine[turn], turns, longest = true, turns..' '..turn, math.max(longest, delay)
   local holder, till, since = string.match(h['l:'..turn] or '', '^(%S+) (%d+) (%d+)$')
@@ -81,6 +93,9 @@ for i = 7, #ARGV, 3 do
     redis.call('HDEL', KEYS[1], 'l:'..turn)
   elseif holder then
     ready, held = math.max(ready, since + delay, now + 50), true
+  elseif h['l:'..turn] then
+    started(turn, now)
+    redis.call('HDEL', KEYS[1], 'l:'..turn)
   end
   ready = math.max(ready, math.max(floor, now - tonumber(ARGV[i + 2]), been('s:'..turn)) + delay)
 end
@@ -91,7 +106,7 @@ for name, value in pairs(h) do
   local kind, n, till, of = string.sub(name, 1, 2), string.match(value, '^(%d+) (%d+)( .+)$')
   fields = fields + 1
   if kind == 'q:' and name ~= ticket then
-    if tonumber(till) < now then
+    if not till or tonumber(till) < now then
       redis.call('HDEL', KEYS[1], name)
     else
       local meets = 0
@@ -101,35 +116,34 @@ for name, value in pairs(h) do
       others = others + meets
       if not (place and tonumber(n) > place) then ahead = ahead + meets end
     end
-  elseif kind == 's:' and tonumber(value) + keeps < now then
+  elseif kind == 's:' and been(name) + keeps < now then
     redis.call('HDEL', KEYS[1], name)
   end
 end
 
 if ahead == 0 and ready <= now then
   for turn in pairs(mine) do
-    redis.call('HSET', KEYS[1], 'l:'..turn, ARGV[1]..' '..text(now + tonumber(ARGV[2]))..' '..text(now))
+    redis.call('HSET', KEYS[1], 'l:'..turn, ARGV[2]..' '..text(now + tonumber(ARGV[3]))..' '..text(now))
   end
   redis.call('HDEL', KEYS[1], ticket)
-  return {1, 0, 0, 0, others}
+  return {1, 0, 0, 0, others, tonumber(ARGV[1])}
 end
 local again, left = math.max(ready - now, 1), math.max(hold - now, 0)
 if ahead > 0 then again = math.max(again, 100) end
 local wait = again + ahead * longest
 if held and hold <= now then again = math.min(again, 200) end -- it may be given back
 if not place then
-  if fields >= tonumber(ARGV[3]) then return {0, math.max(again, 1000), wait, left, others} end
+  if fields >= tonumber(ARGV[4]) then return {0, math.max(again, 1000), wait, left, others, tonumber(ARGV[1])} end
+  if not string.match(h.n or '0', '^%d+$') then redis.call('HDEL', KEYS[1], 'n') end
   place = redis.call('HINCRBY', KEYS[1], 'n', 1)
 end
-redis.call('HSET', KEYS[1], ticket, text(place)..' '..text(now + again + tonumber(ARGV[5]))..turns)
-return {0, again, wait, left, others}
+redis.call('HSET', KEYS[1], ticket, text(place)..' '..text(now + again + tonumber(ARGV[6]))..turns)
+return {0, again, wait, left, others, tonumber(ARGV[1])}
 `)
 
-// probeScript uses all commands of the other scripts, to test whether they are possible.
-//
-//	KEYS  a hash used only for the probe
-//	ARGV  milliseconds to keep it, a token, which it returns
-var probeScript = newScript(opOther, isText, turnClock+`
+// probeScript uses all commands of the other scripts, to test whether they are possible: see
+// probeKeys. It returns the token.
+var probeScript = newScript(opOther, isText, turnClock+probeKeys+`
 if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 redis.call('HSET', KEYS[1], 'at', text(now), 'token', ARGV[2])
 keep(tonumber(ARGV[1]))
@@ -186,7 +200,7 @@ var holdScript = newScript(opTurns, isFlag, turnClock+`
 local till = now + tonumber(ARGV[1])
 if ARGV[1] == '0' then
   redis.call('HDEL', KEYS[1], 'hold')
-elseif till > tonumber(h.hold or 0) then
+elseif till > (tonumber(h.hold or 0) or 0) then
   redis.call('HSET', KEYS[1], 'hold', text(till))
 end
 keep(tonumber(ARGV[2]))
@@ -198,37 +212,44 @@ return 1
 // than the highest place, and the number of heeds. A place stays the same while its heed is
 // registered, also when the store has lost it, and becomes free some time later. For so long
 // the highest place before the loss counts for all: other heeds may not have registered again
-// yet. The script fails where no turn could be granted.
+// yet. Of two heeds with one place, the first that asks gets another. The script fails where
+// no turn could be granted.
 //
-//	KEYS  the hash of heeds: place, and until when it is valid
-//	ARGV  heed, milliseconds of its validity, its earlier place, -1: none, and one more
-//	      than the highest place then
+//	KEYS  the hash of heeds: place, and until when it is valid; "lost" is the highest place
+//	      before a loss, until when it counts, and "since" when the loss was found
+//	ARGV  a nonce, heed, milliseconds of its validity, its earlier place, -1: none, one more
+//	      than the highest place then, most heeds
 var beatScript = newScript(opOther, isInts(4), turnClock+`
 if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
+local me, keeps, most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[6])
 local taken, mine, size, count = {}, nil, 0, 1
 for name, value in pairs(h) do
   local place, till = string.match(value, '^(%d+) (%d+)$')
-  place = tonumber(place)
-  if name == ARGV[1] then
+  place, till = tonumber(place or nil), tonumber(till or nil)
+  if name == 'since' then
+    been(name)
+  elseif name == me and place and place < most then
     mine = place
-  elseif name == 'lost' then
-    if tonumber(till) >= now then size = math.max(size, place + 1) end
-  elseif tonumber(till) < now then
+  elseif not place or place >= most or till < now then
     redis.call('HDEL', KEYS[1], name)
+  elseif name == 'lost' then
+    size = math.max(size, place + 1)
   else
     taken[place], size, count = true, math.max(size, place + 1), count + 1
   end
 end
 if not mine then
-  mine = tonumber(ARGV[3])
+  mine = tonumber(ARGV[4])
   if mine >= 0 then
-    size = math.max(size, tonumber(ARGV[4]))
-    redis.call('HSET', KEYS[1], 'lost', text(size - 1)..' '..text(now + tonumber(ARGV[2])))
+    size = math.max(size, tonumber(ARGV[5]))
+    redis.call('HSET', KEYS[1], 'lost', text(size - 1)..' '..text(now + keeps), 'since', text(now))
   end
-  if mine < 0 or taken[mine] then mine = 0 end
+end
+if mine < 0 or taken[mine] then
+  mine = 0
   while taken[mine] do mine = mine + 1 end
 end
-redis.call('HSET', KEYS[1], ARGV[1], text(mine)..' '..text(now + tonumber(ARGV[2])))
-keep(tonumber(ARGV[2]))
-return {now, mine, math.max(size, mine + 1), count}
+redis.call('HSET', KEYS[1], me, text(mine)..' '..text(now + keeps))
+keep(keeps)
+return {now, mine, math.max(size, mine + 1), count, tonumber(ARGV[1])}
 `)

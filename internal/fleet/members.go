@@ -14,6 +14,12 @@ const (
 	memberTTL = 10 * time.Second
 	// deregisterTimeout is how long a heed that ends waits to remove itself from the store.
 	deregisterTimeout = 200 * time.Millisecond
+	// maxHeeds is the highest number of heeds, and of their places, that is believed: each
+	// delay is kept so many times without the store.
+	maxHeeds = 10_000
+	// maxClockApart is the largest believed difference between the store's clock and this
+	// machine's.
+	maxClockApart = 366 * 24 * time.Hour
 	// clockMaxAge is how long an exact reading of the store's clock is preferred to less exact
 	// ones.
 	clockMaxAge = time.Minute
@@ -76,11 +82,20 @@ func (t *Lanes) Membership() Membership {
 func (t *Lanes) Expect(s Membership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.member.seen || s.Store != t.store.hosts || s.Place < 0 || s.Size <= s.Place || s.Heeds < 1 {
+	now := time.Now()
+	if t.member.seen || s.Store != t.store.hosts || !credibleMember([]int64{now.Add(s.Ahead).UnixMilli(), int64(s.Place), int64(s.Size), int64(s.Heeds)}) {
 		return
 	}
-	now := time.Now()
 	t.member = member{Membership: s, expected: true, read: now, clock: now.Round(0).Add(s.Ahead), uncertainty: clockMaxAge}
+}
+
+// credibleMember reports whether beatScript can have returned numbers: the time, the place of
+// this heed, one more than the highest place, and the number of heeds.
+func credibleMember(reply []int64) bool {
+	clock, place, size, heeds := reply[0], reply[1], reply[2], reply[3]
+	ahead := clock/1000 - time.Now().Unix()
+	return place < size && size <= maxHeeds && heeds >= 1 && heeds <= maxHeeds &&
+		ahead < int64(maxClockApart/time.Second) && ahead > -int64(maxClockApart/time.Second)
 }
 
 // heartbeats reports that this heed is running until the store is closed.
@@ -111,8 +126,8 @@ func (t *Lanes) heartbeat() {
 	}
 	t.mu.Unlock()
 	sent := time.Now()
-	reply, err := t.store.run(t.store.ctx, beatScript, []string{heedsKey}, t.store.sender, memberTTL.Milliseconds(), place, size).Int64Slice()
-	if err != nil || len(reply) != 4 {
+	reply, err := t.store.numbers(t.store.ctx, beatScript, []string{heedsKey}, credibleMember, t.store.sender, memberTTL.Milliseconds(), place, size, maxHeeds)
+	if err != nil {
 		return
 	}
 	t.mu.Lock()
@@ -124,7 +139,7 @@ func (t *Lanes) heartbeat() {
 func (t *Lanes) deregister() {
 	ctx, cancel := context.WithTimeout(t.store.ctx, deregisterTimeout)
 	defer cancel()
-	t.store.do(ctx, nil, heedsKey, func(ctx context.Context) error {
+	t.store.do(ctx, nil, []string{heedsKey}, func(ctx context.Context) error {
 		return t.store.client.HDel(ctx, heedsKey, t.store.sender).Err()
 	})
 }

@@ -223,6 +223,15 @@ func (p *Policies) leaseKey(tag, name string) string {
 	return keyPrefix + p.space + ":{" + tagWriter.Replace(tag) + "}:lease:" + short(name)
 }
 
+// readsKey returns the command that reads a key of heed: a lease is a string, all others are
+// hashes.
+func readsKey(key string) string {
+	if strings.Contains(key, "}:lease:") {
+		return "GET"
+	}
+	return "HLEN"
+}
+
 // short returns a hash that stands for a name in the store, empty for an empty one: its length
 // is bounded, and it does not reveal the client.
 func short(name string) string {
@@ -238,11 +247,20 @@ func short(name string) string {
 // of the tag it has :d, the version of every name that was not stored since: older entries of
 // heeds are dropped, under whatever name.
 
-// plainProbeScript is the probe of a store that has no turns.
+// probeKeys is the part of the probes that reads the keys of heed that a failed operation used,
+// each with the command for its type.
 //
-//	KEYS  a key used only for the probe
-//	ARGV  milliseconds to keep it, a token, which it returns
-var plainProbeScript = newScript(opOther, isText, `
+//	KEYS  a key used only for the probe, then others
+//	ARGV  milliseconds to keep it, a token, then a command for each of the others
+const probeKeys = `
+for i = 2, #KEYS do
+  local value = redis.pcall(ARGV[i + 1], KEYS[i])
+  if type(value) == 'table' and value.err then return redis.error_reply(value.err..' ('..KEYS[i]..')') end
+end
+`
+
+// plainProbeScript is the probe of a store that has no turns. It returns the token.
+var plainProbeScript = newScript(opOther, isText, probeKeys+`
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 return redis.call('GET', KEYS[1])
 `)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// markAway records that the part of the store that has key is unreachable, and starts to probe
-// it with that key. of is the script that failed; nil: its earlier
+// markAway records that the part of the store that has keys is unreachable, and starts to probe
+// it with them. of is the script that failed; nil: its earlier
 // answers do not count.
-func (s *Store) markAway(of *script, key string, err error) {
+func (s *Store) markAway(of *script, keys []string, err error) {
 	s.mu.Lock()
 	s.missed++
-	p := s.parts.of(key)
+	p := s.parts.of(keys[0])
 	first, node := !p.away && !s.closed, p.node
 	if first {
 		if p.back.IsZero() || time.Since(p.back) > steadyTime || p.kept[of] {
@@ -34,12 +34,11 @@ func (s *Store) markAway(of *script, key string, err error) {
 	} else {
 		s.log.Warn("a node of the fleet's store is away: heed goes on with what it has where its keys are there, and looks for it", "store", s.hosts, "node", node, "error", err)
 	}
-	s.spawn(func() { s.reconnect(p, key) })
+	s.spawn(func() { s.reconnect(p, keys) })
 }
 
-// reconnect waits until p, which has key, is writable again, or until another part has the
-// key.
-func (s *Store) reconnect(p *part, key string) {
+// reconnect waits until p, which has keys, is writable again, or until another part has them.
+func (s *Store) reconnect(p *part, keys []string) {
 	s.mu.Lock()
 	every := p.every
 	s.mu.Unlock()
@@ -50,7 +49,7 @@ func (s *Store) reconnect(p *part, key string) {
 		case <-time.After(every):
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, opTimeout)
-		err := guard(func() error { return s.probe(ctx, key, false) })
+		err := guard(func() error { return s.probe(ctx, keys, false) })
 		cancel()
 		if err == nil {
 			break
@@ -71,18 +70,23 @@ func (s *Store) reconnect(p *part, key string) {
 	}
 }
 
-// probe checks whether the node of key can be written to, runs scripts and returns what was
-// written, and does what turns need if they are used, or turns is set.
-func (s *Store) probe(ctx context.Context, key string, turns bool) error {
+// probe checks whether the node of keys can be written to, runs scripts and returns what was
+// written, and does what turns need if they are used, or turns is set. It fails while one of the
+// keys has a value of another type than heed's.
+func (s *Store) probe(ctx context.Context, keys []string, turns bool) error {
 	s.mu.Lock()
 	turns = turns || s.lanes != nil
 	s.mu.Unlock()
-	of, at := plainProbeScript, besides(key, ":probe")
+	of, at := plainProbeScript, besides(keys[0], ":probe")
 	if turns {
-		of, at = probeScript, besides(key, ":turns:probe")
+		of, at = probeScript, besides(keys[0], ":turns:probe")
 	}
 	token := rand.Text()
-	reply, err := s.call(ctx, of, []string{at}, opTimeout.Milliseconds(), token)
+	args := []any{opTimeout.Milliseconds(), token}
+	for _, key := range keys {
+		args = append(args, readsKey(key))
+	}
+	reply, err := s.call(ctx, of, append([]string{at}, keys...), args...)
 	if err == nil && reply.Val() != token {
 		err = fmt.Errorf("%w: a probe wrote %s and read %.40q", errNonsense, token, reply.Val())
 	}

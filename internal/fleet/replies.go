@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -47,11 +48,11 @@ func isText(reply any) bool {
 	return ok
 }
 
-// isInts accepts n numbers from 0 on.
+// isInts accepts n numbers from 0 on, and the nonce behind them.
 func isInts(n int) func(any) bool {
 	return func(reply any) bool {
 		all, ok := reply.([]any)
-		return ok && len(all) == n && !slices.ContainsFunc(all, func(e any) bool {
+		return ok && len(all) == n+1 && !slices.ContainsFunc(all, func(e any) bool {
 			i, ok := e.(int64)
 			return !ok || i < 0
 		})
@@ -80,9 +81,14 @@ func isLease(reply any) bool {
 	return false
 }
 
-// creditTime is the possible difference between the times and delays of an honest store and
-// those that a heed calculates.
-const creditTime = settleTime + grantTime + ticketGrace
+const (
+	// creditTime is the possible difference between the waits of an honest store and those that
+	// a heed calculates.
+	creditTime = settleTime + grantTime + ticketGrace
+	// grantCredit is that difference for a turn: the store has measured with its clock, while
+	// the request was on its way, what this heed measures.
+	grantCredit = 20 * time.Millisecond
+)
 
 // credible reports whether askScript can have returned reply, of five numbers, for turns whose
 // last starts by this heed are given, and a pause until till. A turn that this heed would not
@@ -101,7 +107,7 @@ func credible(reply []int64, lanes []pace.Lane, starts []time.Time, till time.Ti
 		return false
 	}
 	if given == 1 {
-		return next.Sub(now) <= creditTime
+		return next.Sub(now) <= grantCredit && again == 0 && wait == 0 && pause == 0
 	}
 	most := max(longest, millis(pause), next.Sub(now)) + creditTime
 	return again >= 1 && millis(again) <= most && wait >= again && millis(wait) <= most+time.Duration(others)*longest
@@ -112,15 +118,25 @@ func credible(reply []int64, lanes []pace.Lane, starts []time.Time, till time.Ti
 func explain(err error, cluster bool) error {
 	for _, e := range []struct{ prefix, hint string }{
 		{"MOVED", "this is a node of a Cluster: add ?cluster=true to fleet.url"},
+		{"CROSSSLOT", "this is a node of a Cluster: add ?cluster=true to fleet.url"},
 		{"This instance has cluster support disabled", "this is one server, and no Cluster: name one host in fleet.url, without cluster=true"},
 		{"unknown command 'evalsha'", "a Sentinel answers so: add ?master=NAME to fleet.url"},
 		{"unknown command 'sentinel'", "this is no Sentinel: leave out master= in fleet.url"},
+		{"WRONGTYPE", "another program wrote a key of heed's: delete it, or give heed a store of its own"},
 	} {
 		if redis.HasErrorPrefix(err, e.prefix) && !(cluster && e.prefix == "MOVED") {
 			return fmt.Errorf("%w; %s", err, e.hint)
 		}
 	}
 	return err
+}
+
+// ofKeys adds the keys of an operation to its error when one of them has a value of a wrong type.
+func ofKeys(err error, keys []string) error {
+	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || strings.Contains(err.Error(), "("+keyPrefix) {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, strings.Join(keys, ", "))
 }
 
 // guard returns the error of op, or its panic as an error: the client library panics on some

@@ -45,7 +45,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -141,7 +143,8 @@ func Open(options Options) (*Store, error) {
 	s.client = newClient(*o, s.access.Load, slotReader{s})
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.spawn(func() {
-		s.do(s.ctx, nil, heedsKey, func(ctx context.Context) error { return s.probe(ctx, heedsKey, false) })
+		keys := []string{heedsKey}
+		s.do(s.ctx, nil, keys, func(ctx context.Context) error { return s.probe(ctx, keys, false) })
 	})
 	return s, nil
 }
@@ -214,15 +217,15 @@ func (s *Store) Health() Health {
 	return h
 }
 
-// do runs op, an operation on key, and reports whether the store answered it. of is the script
-// that op runs, nil for others. While the part of the store that has key is unreachable, op is
-// not run.
+// do runs op, an operation on keys of one node, and reports whether the store answered it. of is
+// the script that op runs, nil for others. While the part of the store that has the keys is
+// unreachable, op is not run.
 //
 // op has opTimeout, less the time of recent slow answers, and at least fastAnswer. So a
 // request that needs several operations waits about opTimeout in all.
-func (s *Store) do(ctx context.Context, of *script, key string, op func(context.Context) error) bool {
+func (s *Store) do(ctx context.Context, of *script, keys []string, op func(context.Context) error) bool {
 	s.mu.Lock()
-	p, asked := s.parts.of(key), time.Now()
+	p, asked := s.parts.of(keys[0]), time.Now()
 	if p.away || s.closed {
 		s.missed++
 		s.mu.Unlock()
@@ -240,22 +243,22 @@ func (s *Store) do(ctx context.Context, of *script, key string, op func(context.
 		return true
 	case ctx.Err() == nil: // otherwise the caller's context ended it, not the store
 		s.count(of)
-		s.failedFor(p, of, key, err)
+		s.failedFor(p, of, keys, err)
 	}
 	return false
 }
 
-// failedFor marks p as unreachable after an operation on key, unless the Cluster has moved the
-// key to another master meanwhile.
-func (s *Store) failedFor(p *part, of *script, key string, err error) {
+// failedFor marks p as unreachable after an operation on keys, unless the Cluster has moved them
+// to another master meanwhile.
+func (s *Store) failedFor(p *part, of *script, keys []string, err error) {
 	s.mu.Lock()
-	moved := p != s.parts.of(key) && p != &s.parts.whole
+	moved := p != s.parts.of(keys[0]) && p != &s.parts.whole
 	if moved {
 		s.missed++
 	}
 	s.mu.Unlock()
 	if !moved {
-		s.markAway(of, key, explain(err, s.cluster))
+		s.markAway(of, keys, explain(err, s.cluster))
 	}
 }
 
@@ -305,10 +308,28 @@ func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Ti
 	}
 }
 
+// numbers runs a script that returns n numbers and, behind them, its first argument, which is
+// a nonce: a reply without it is to another call. credible reports whether the numbers can be
+// true; the part of the store that returned others counts as unreachable. Errors are those of
+// run.
+func (s *Store) numbers(ctx context.Context, of *script, keys []string, credible func([]int64) bool, args ...any) ([]int64, error) {
+	nonce := mathrand.Int64N(1 << 52) // a number of Lua has 53 bits
+	reply, err := s.run(ctx, of, keys, append([]any{nonce}, args...)...).Int64Slice()
+	if err != nil {
+		return nil, err
+	}
+	said := reply[:len(reply)-1] // of.shape has the length
+	if reply[len(said)] != nonce || !credible(said) {
+		s.markAway(nil, keys, fmt.Errorf("%w: %v to a script", errNonsense, reply))
+		return nil, ErrAway
+	}
+	return said, nil
+}
+
 // run runs a script on keys of one node and returns its reply. Its error is ErrAway, or that
 // of ctx, when the store did not answer, or when the script cannot have returned the reply.
 func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any) (reply *redis.Cmd) {
-	if !s.do(ctx, of, keys[0], func(ctx context.Context) (err error) {
+	if !s.do(ctx, of, keys, func(ctx context.Context) (err error) {
 		reply, err = s.call(ctx, of, keys, args...)
 		return err
 	}) {
@@ -325,7 +346,7 @@ func (s *Store) call(ctx context.Context, of *script, keys []string, args ...any
 	if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
 		reply = s.send(ctx, "eval", of.text, keys, args)
 	}
-	return reply, of.check(reply)
+	return reply, ofKeys(of.check(reply), keys)
 }
 
 // send sends a script, as a text or as its hash.

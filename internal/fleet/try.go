@@ -46,7 +46,7 @@ func (s *Store) try(ctx context.Context) error {
 func (s *Store) tryKey(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()
-	return s.probe(ctx, key, true)
+	return s.probe(ctx, []string{key}, true)
 }
 
 // keysOfAll returns a key for each known master of a Cluster, none otherwise.

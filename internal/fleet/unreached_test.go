@@ -15,7 +15,7 @@ func askWithout(t *testing.T, before func(*Lanes)) (a pace.SharedAnswer, h Healt
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := budgetStore(t)
-		s.markAway(nil, heedsKey, errors.New("WRONGPASS invalid username-password pair"))
+		s.markAway(nil, []string{heedsKey}, errors.New("WRONGPASS invalid username-password pair"))
 		lanes := s.Lanes()
 		before(lanes)
 		for range 100 {

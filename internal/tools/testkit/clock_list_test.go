@@ -55,6 +55,8 @@ var timeCompared = map[string]string{
 	"internal/command/fleetturns_test.go TestWhatASiteAsksOneHeedForAllKeep":                  "least: the pause that a site asked for",
 	"internal/fleet/cluster_test.go shared":                                                   "setting: a wait of an hour, less a minute",
 	"internal/fleet/kit_test.go lease":                                                        "loop: waits for a turn",
+	"internal/fleet/lies_test.go liar.keeps":                                                  "least: the gap between two starts: it is larger on a busy machine",
+	"internal/fleet/lies_test.go turnsOf":                                                     "loop: how long heeds take turns: fewer on a busy machine",
 	"internal/fleet/lanes_test.go TestHeed_AClientThatLeavesDelaysNoOther":                    "least: a wait, less what has passed since it was asked for",
 	"internal/fleet/lanes_test.go TestHeed_AClockThatWasSetBackCostsADelay":                   "setting: a wait of hours or of seconds",
 	"internal/fleet/lanes_test.go TestHeed_AFetchMovesTheClockOfAllLines":                     "setting: a wait of an hour, less a minute",

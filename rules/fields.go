@@ -34,6 +34,8 @@ const (
 	CacheDelay    // seconds between two requests of a caching robot
 	Comment       // a remark for the robot's operator (Conner 1996)
 	RobotVersion  // the version of the record (Conner 1996)
+
+	ContentSignals // a misspelt ContentSignal: the WordPress plugin CrawlBridge, and others, write it
 )
 
 // fieldNames are the names of the fields in lower case, as sites write them.
@@ -43,6 +45,7 @@ var fieldNames = [...]string{
 	VisitTime: "visit-time", ContentSignal: "content-signal", ContentUsage: "content-usage",
 	License: "license", Host: "host", CleanParam: "clean-param", Noindex: "noindex",
 	Nofollow: "nofollow", CacheDelay: "cache-delay", Comment: "comment", RobotVersion: "robot-version",
+	ContentSignals: "content-signals",
 }
 
 // String returns the field's name in lower case; empty for an unknown field.

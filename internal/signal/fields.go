@@ -69,11 +69,11 @@ func (j *judge) header(h http.Header) {
 	for _, line := range h["Content-Signal"] {
 		j.preference(named(base, "Content-Signal", line), "content-signal", []string{line})
 	}
-	for _, field := range []string{"Tdm-Reservation", "Tdm-Policy"} {
-		for _, line := range h[field] {
-			name := strings.ToLower(field)
-			j.preference(named(base, name, line), name, []string{line})
-		}
+	if lines := h["Tdm-Reservation"]; len(lines) > 0 {
+		j.preference(named(base, "tdm-reservation", strings.Join(lines, ", ")), "tdm-reservation", lines)
+	}
+	for _, line := range h["Tdm-Policy"] {
+		j.preference(named(base, "tdm-policy", line), "tdm-policy", []string{line})
 	}
 	for _, line := range h["Link"] {
 		for _, target := range licenceLinks(line) {
@@ -89,13 +89,11 @@ var preferences = []string{"content-usage", "content-signal", "tdm-reservation",
 func (j *judge) preference(s Statement, name string, lines []string) {
 	switch name {
 	case "content-usage":
-		s.Protocol = ContentUsage
 		s.readUsage(lines)
 	case "content-signal":
-		s.Protocol = ContentSignal
-		s.readContentSignal(lines[0])
+		s.readContentSignal(lines[0], true)
 	case "tdm-reservation":
-		s.reserve(lines[0])
+		s.reserve(strings.Join(lines, ", "), true)
 	case "tdm-policy":
 		s.Protocol = TDMRepP
 	}

@@ -140,7 +140,7 @@ func (v *Verdict) Obeyed() *Verdict {
 				value = value[:max(0, strings.LastIndexByte(value, ','))]
 			}
 			s.Note = ""
-			s.readContentSignal(value)
+			s.readContentSignal(value, true)
 		}
 	}
 	u.resolve()
@@ -236,8 +236,8 @@ func (v *Verdict) within(p Protocol, c Category, profile rules.Profile) Result {
 	latest := Source("")
 	for i := range v.Statements {
 		s := &v.Statements[i]
-		answer, speaks := s.about(c, profile)
-		if s.Protocol != p || !speaks {
+		answer, speaks := s.answers(c, profile)
+		if s.Protocol != p || !speaks || answer == Unknown && s.Demand == "" {
 			continue
 		}
 		if s.Demand != "" && answer != Disallow {

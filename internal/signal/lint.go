@@ -37,6 +37,7 @@ const (
 	UsageLabel      FindingKind = "usage-label"      // no label of the vocabulary
 	SignalValue     FindingKind = "signal-value"     // neither yes nor no
 	SignalCase      FindingKind = "signal-case"      // capitals
+	SignalName      FindingKind = "signal-name"      // Content-Signals
 	SignalKey       FindingKind = "signal-key"       // no key of Content-Signal
 	SignalList      FindingKind = "signal-list"      // no list of key=value
 	LicenceURL      FindingKind = "licence-url"      // no absolute URL
@@ -50,13 +51,16 @@ const (
 // file.
 func Lint(p *rules.Policy) []Finding {
 	var all []Finding
-	for _, f := range p.Fields(nil, rules.ContentSignal, rules.ContentUsage, rules.License) {
+	for _, f := range p.Fields(nil, signalFields...) {
 		var found []Finding
 		switch f.Kind {
 		case rules.ContentUsage:
 			found = lintUsage(f.Value)
 		case rules.ContentSignal:
 			found = lintSignal(f.Value)
+		case rules.ContentSignals:
+			found = []Finding{{Kind: SignalName, Serious: true, Means: "The name of the field is Content-Signal; robots that read that alone lose the reservation.",
+				Instead: "Write Content-Signal: " + safetext.Excerpt(f.Value) + "."}}
 		default:
 			if licenceURL(f.Value) == "" {
 				found = []Finding{{Kind: LicenceURL, Serious: true, Means: "The value is not an absolute http or https URL; the licence is lost.",
@@ -182,7 +186,11 @@ func lintSignal(value string) []Finding {
 		case m.fault == SignalValue:
 			f.Means = "The value is neither yes nor no; the reservation is lost" + rest + "."
 			f.Instead = "Write " + m.key + "=no or " + m.key + "=yes."
+		case m.fault == "" && !strings.EqualFold(strings.ReplaceAll(m.text, " ", ""), canonical):
+			f.Kind, f.Means = SignalValue, "The value is neither yes nor no; robots that read it as it is specified lose the reservation."
+			f.Instead = "Write " + m.key + "=no or " + m.key + "=yes."
 		default:
+			canonical = m.key + "=" + strings.ToLower(strings.TrimSpace(m.text[strings.IndexByte(m.text, '=')+1:]))
 			f.Kind, f.Serious = SignalCase, false
 			f.Means = "Keys and values are written in lower case, without spaces around =; some robots may not read this."
 			f.Instead = "Write " + canonical + "."

@@ -47,6 +47,9 @@ func TestLint_LostReservations(t *testing.T) {
 		"Content-Signal: ai-training=no":           "2 signal-key",
 		"Content-Signal: ai-train: no":             "2 signal-list!",
 		"Content-Signal: /a search=no":             "2 signal-list!",
+		"Content-Signal: ai-train=disallow":        "2 signal-value!",
+		"Content-Signal: Search=Yes":               "2 signal-case",
+		"Content-Signals: ai-train=no":             "2 signal-name!",
 		"Content-Signal: use=reference":            "",
 		"Content-Signal: search=no,":               "",
 		"Content-Signal:":                          "2 signal-list!",
@@ -86,7 +89,7 @@ func TestLint_SaysWhatTheJudgeReads(t *testing.T) {
 func TestLint_FindingsAreSentences(t *testing.T) {
 	t.Parallel()
 	robots := "Content-Usage: Train-AI=n\nContent-Usage: a=n,\nContent-Usage: *x a=n\nContent-Usage: a b\nContent-Usage: search=1\nContent-Usage: a=n\n" +
-		"Content-Signal: search=1\nContent-Signal: Search=no\nContent-Signal: a=no\nContent-Signal: a\nLicense: a\n"
+		"Content-Signal: search=1\nContent-Signal: Search=no\nContent-Signal: a=no\nContent-Signal: a\nLicense: a\nContent-Signals: a\n"
 	kinds := map[signal.FindingKind]bool{}
 	for _, f := range signal.Lint(rules.New(rules.Source{State: rules.Available}, []byte(robots))) {
 		kinds[f.Kind] = true
@@ -94,7 +97,7 @@ func TestLint_FindingsAreSentences(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(kinds) != 11 {
+	if len(kinds) != 12 {
 		t.Errorf("%d kinds: %v", len(kinds), kinds)
 	}
 }

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -44,16 +45,51 @@ func ReadRobots(p *rules.Policy, agent *rules.Agent, address string) *Robots {
 	}
 	r := &Robots{}
 	var paths []string
-	for _, kind := range []rules.FieldKind{rules.ContentSignal, rules.License, rules.ContentUsage} {
-		for _, f := range governing(fields, kind) {
-			s, path := readLine(f, address)
-			if r.lines = append(r.lines, s); kind == rules.ContentUsage {
-				paths = append(paths, path)
-			}
+	for _, kinds := range [][]rules.FieldKind{{rules.ContentSignal, rules.ContentSignals}, {rules.License}, {rules.ContentUsage}} {
+		own, site := governing(fields, kinds)
+		if len(own) == 0 {
+			own = site
+		}
+		lines, at := readLines(own, address)
+		lines = append(lines, spares(lines, site, address, &at)...)
+		if r.lines = append(r.lines, lines...); kinds[0] == rules.ContentUsage {
+			paths = at
 		}
 	}
 	r.usage = rules.NewPaths(paths)
 	return r
+}
+
+// readLines reads lines of robots.txt, and their paths.
+func readLines(fields []rules.Field, address string) (all []Statement, paths []string) {
+	for _, f := range fields {
+		s, path := readLine(f, address)
+		all, paths = append(all, s), append(paths, path)
+	}
+	return all, paths
+}
+
+// spares returns the lines of the whole file that count although the agent's groups have lines
+// of their own: some of these are not understood, and hide no reservation. Those with paths
+// are chosen for a target.
+func spares(own []Statement, site []rules.Field, address string, paths *[]string) (all []Statement) {
+	var unclear []Category
+	unread := false
+	for i := range own {
+		unclear = append(unclear, own[i].unclears()...)
+		unread = unread || own[i].unread()
+	}
+	if len(unclear) == 0 && !unread || own[0].Note == wholeFile {
+		return nil
+	}
+	lines, at := readLines(site, address)
+	for i, s := range lines {
+		if s.spare = true; s.Protocol == ContentSignal {
+			s = s.about(unclear)
+		}
+		all, *paths = append(all, s), append(*paths, at[i])
+	}
+	return all
 }
 
 // MaxLines is the number of lines with usage signals that a robots.txt may have, in all of its
@@ -61,30 +97,26 @@ func ReadRobots(p *rules.Policy, agent *rules.Agent, address string) *Robots {
 const MaxLines = 2000
 
 // signalFields are the kinds of these lines.
-var signalFields = []rules.FieldKind{rules.ContentSignal, rules.ContentUsage, rules.License}
+var signalFields = []rules.FieldKind{rules.ContentSignal, rules.ContentSignals, rules.ContentUsage, rules.License}
 
-// governing returns the lines of one kind that count: those of the agent's groups, else
-// those of the whole file.
-func governing(fields []rules.Field, kind rules.FieldKind) []rules.Field {
-	var own, site []rules.Field
+// governing returns the lines of some kinds in the agent's groups, which count, and those of
+// the whole file, which count when there are none.
+func governing(fields []rules.Field, kinds []rules.FieldKind) (own, site []rules.Field) {
 	for _, f := range fields {
 		switch {
-		case f.Kind != kind:
+		case !slices.Contains(kinds, f.Kind):
 		case f.Scope == rules.ScopeGroup:
 			own = append(own, f)
 		case f.Scope == rules.ScopeFile, f.Apart:
 			site = append(site, f)
 		}
 	}
-	if len(own) > 0 {
-		return own
-	}
-	return site
+	return own, site
 }
 
 // fieldNames are the names of the lines as their documents write them.
 var fieldNames = map[rules.FieldKind]string{
-	rules.ContentSignal: "Content-Signal", rules.ContentUsage: "Content-Usage", rules.License: "License",
+	rules.ContentSignal: "Content-Signal", rules.ContentSignals: "Content-Signals", rules.ContentUsage: "Content-Usage", rules.License: "License",
 }
 
 // readLine reads one line of robots.txt, and the path of a Content-Usage; empty: it has none.
@@ -93,16 +125,14 @@ func readLine(f rules.Field, address string) (s Statement, path string) {
 	s = Statement{Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: safetext.Excerpt(name + ": " + f.Value)}
 	switch {
 	case f.Scope != rules.ScopeGroup:
-		s.Note = "a line of the whole file; the agent's own group has none"
+		s.Note = wholeFile
 	case f.Apart:
 		s.Note = "a blank line or a Sitemap line is above it: some readers take it for the whole file"
 	}
 	switch f.Kind {
-	case rules.ContentSignal:
-		s.Protocol = ContentSignal
-		s.readContentSignal(f.Value)
+	case rules.ContentSignal, rules.ContentSignals:
+		s.readContentSignal(f.Value, f.Kind == rules.ContentSignal)
 	case rules.ContentUsage:
-		s.Protocol = ContentUsage
 		var preferences string
 		path, preferences = splitUsage(f.Value)
 		s.readUsage([]string{preferences})
@@ -125,6 +155,9 @@ func LicencesIn(p *rules.Policy) (all []string) {
 	return all
 }
 
+// wholeFile is the Note of a line that the groups of the agent have none of.
+const wholeFile = "a line of the whole file; the agent's own group has none"
+
 // licenceURL returns value if it is the absolute URL of a licence; otherwise it is empty.
 func licenceURL(value string) string {
 	u, err := url.Parse(value)
@@ -137,29 +170,38 @@ func licenceURL(value string) string {
 	return u.String()
 }
 
-// readContentSignal reads the value of a Content-Signal: "search=yes, ai-train=no". Keys
-// and values are read in any case. A member that cannot be read has no effect on others.
-func (s *Statement) readContentSignal(value string) {
+// readContentSignal reads the value of a Content-Signal: "search=yes, ai-train=no". A member
+// that cannot be read has no effect on others. exact is false for one with a name that is
+// nearly the right one: it permits nothing.
+func (s *Statement) readContentSignal(value string, exact bool) {
+	s.Protocol = ContentSignal
 	for _, m := range signalMembers(value) {
-		switch m.fault {
-		case "":
-			s.say(m.answer, signalKeys[m.key])
-		case recordedOnly:
+		switch {
+		case m.fault == recordedOnly:
 			s.Note = strings.TrimPrefix(s.Note+"; use is recorded only", "; ")
-		case SignalList:
-			s.Fault = "not a list of key=value"
-		case SignalValue:
-			s.Fault = "the value of " + m.key + " is neither yes nor no"
+		case m.fault == "" && (exact || m.answer == Disallow):
+			s.say(m.answer, m.about...)
+		case m.fault == "":
+			s.unclearly("the name is not Content-Signal", m.about...)
+		case m.fault == SignalList:
+			s.unclearly("not a list of key=value", m.about...)
+		case m.fault == SignalKey && m.answer == Disallow:
+			s.unclearly("a key is unknown", m.about...)
+		case m.fault == SignalValue, m.fault == SignalCase:
+			s.unclearly("the value of "+m.key+" is neither yes nor no", m.about...)
 		}
+		s.parametersReserve(m.parameters)
 	}
 }
 
 // signalMember is a member of a Content-Signal.
 type signalMember struct {
-	text   string // as the site wrote it
-	key    string // in lower case
-	answer Answer
-	fault  FindingKind // why it says nothing; empty: it says answer
+	text       string      // as the site wrote it
+	key        string      // in lower case
+	about      []Category  // nil: it may be any
+	answer     Answer      // Disallow of an unknown key: it may be a reservation
+	fault      FindingKind // why it says nothing; empty: it says answer
+	parameters string      // behind a semicolon
 }
 
 // recordedOnly is the fault of a member that says nothing of a use.
@@ -169,25 +211,32 @@ const recordedOnly FindingKind = "signal-use"
 // there is none.
 func signalMembers(value string) (all []signalMember) {
 	for part := range strings.SplitSeq(value, ",") {
-		key, v, has := strings.Cut(part, "=")
-		key, v = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(v))
-		_, known := signalKeys[key]
-		m := signalMember{text: part, key: key}
+		one, parameters, _ := strings.Cut(part, ";")
+		key, v, has := strings.Cut(one, "=")
+		m := signalMember{text: part, key: strings.ToLower(strings.TrimSpace(key)), parameters: parameters}
+		_, own := signalKeys[m.key]
+		about := keyUses(m.key)
 		switch {
-		case key == "" && !has && strings.TrimSpace(value) != "":
+		case strings.TrimSpace(part) == "" && strings.TrimSpace(value) != "":
 			continue
-		case key == "use" && has:
+		case m.key == "use" && has:
 			m.fault = recordedOnly
-		case !has || strings.ContainsAny(key, " \t/"):
+		case !has || strings.ContainsAny(m.key, " \t/"):
 			m.fault = SignalList
-		case !known:
-			m.fault = SignalKey
-		case v == "yes":
-			m.answer = Allow
-		case v == "no":
-			m.answer = Disallow
+		case about == nil:
+			if m.fault = SignalKey; denies(v) {
+				m.answer = Disallow
+			}
+		case denies(v):
+			m.answer, m.about = Disallow, about
+		case own && strings.TrimSpace(part) == m.key+"=yes":
+			m.answer, m.about = Allow, about
+		case strings.ContainsAny(strings.TrimSpace(v), " \t="):
+			m.fault = SignalList // perhaps several members
 		default:
-			m.fault = SignalValue
+			if m.fault, m.about = SignalValue, about; own && strings.EqualFold(strings.TrimSpace(v), "yes") {
+				m.fault = SignalCase
+			}
 		}
 		all = append(all, m)
 	}
@@ -220,29 +269,54 @@ func splitUsage(value string) (path, preferences string) {
 	return value, ""
 }
 
-// readUsage reads a Content-Usage (AIPREF vocabulary §6): a dictionary whose values are
-// the tokens y and n. One that cannot be read as a whole says nothing.
-func (s *Statement) readUsage(lines []string) {
-	members, err := structured.Dictionary(lines)
-	if err != nil {
-		s.Fault = "not a dictionary: the whole value has no effect"
-		return
-	}
-	specific := Statement{}
-	for _, m := range members {
-		answer := map[string]Answer{"y": Allow, "n": Disallow}[m.Token]
-		categories := usageLabels[m.Key]
-		switch {
-		case len(categories) == 0:
-		case answer == "":
-			s.Fault = "the value of " + m.Key + " is neither y nor n"
-		case len(categories) > 1:
-			s.say(answer, categories...)
-		default:
-			specific.say(answer, categories...)
+// parametersReserve records what in the parameters of a member is meant for a member of its
+// own that denies a use, behind a semicolon in place of a comma.
+func (s *Statement) parametersReserve(parameters string) {
+	for parameters != "" {
+		var one string
+		one, parameters = structured.Cut(parameters, ';')
+		key, value, _ := strings.Cut(one, "=")
+		if about := keyUses(strings.ToLower(strings.TrimSpace(key))); about != nil && denies(value) {
+			s.unclearly("a preference is behind a semicolon", about...)
 		}
 	}
+}
+
+// readUsage reads a Content-Usage (AIPREF vocabulary §6): a dictionary whose values are
+// the tokens y and n. Of one that cannot be read as a whole only what is clearly a reservation
+// counts.
+func (s *Statement) readUsage(lines []string) {
+	s.Protocol = ContentUsage
+	members, err := structured.Dictionary(lines)
+	if err != nil {
+		s.readUsageLoosely(strings.Join(lines, ","))
+		return
+	}
+	specific := Statement{Protocol: ContentUsage}
+	for _, m := range members {
+		about := keyUses(m.Key)
+		of := &specific
+		if len(about) > 1 {
+			of = s
+		}
+		switch {
+		case m.Token == "y" && len(usageLabels[m.Key]) > 0:
+			of.say(Allow, about...)
+		case about != nil && denies(m.Text):
+			of.say(Disallow, about...)
+		case about != nil:
+			of.unclearly("the value of "+m.Key+" is neither y nor n", about...)
+		case denies(m.Text), m.Text == "?1" && strings.HasPrefix(m.Key, "no"): // "no-train-ai"
+			of.unclearly("a label is unknown")
+		}
+		of.parametersReserve(m.Parameters)
+	}
+	s.Fault = cmp.Or(specific.Fault, s.Fault)
 	for c, a := range specific.Says {
+		if a == Unknown {
+			s.say(a, c)
+			continue
+		}
 		if s.Says == nil {
 			s.Says = make(map[Category]Answer, 1)
 		}
@@ -250,22 +324,63 @@ func (s *Statement) readUsage(lines []string) {
 	}
 }
 
+// readUsageLoosely reads a Content-Usage that is no dictionary.
+func (s *Statement) readUsageLoosely(value string) {
+	s.Fault = "not a dictionary"
+	for value != "" {
+		var member string
+		member, value = structured.Cut(value, ',')
+		one, parameters, _ := strings.Cut(member, ";")
+		key, v, _ := strings.Cut(one, "=")
+		about := keyUses(strings.ToLower(strings.TrimSpace(key)))
+		switch {
+		case strings.TrimSpace(member) == "":
+		case about != nil && denies(v):
+			s.say(Disallow, about...)
+		case about == nil, strings.ContainsAny(strings.TrimSpace(v), " \t="): // perhaps several members
+			s.unclearly(s.Fault)
+		default:
+			s.unclearly(s.Fault, about...)
+		}
+		s.parametersReserve(parameters)
+	}
+}
+
 // statements returns the lines that concern a target. Of the Content-Usage lines those of
-// the longest path count, in each reading of the target; those of equal length all do.
+// the longest path count, in each reading of the target; those of equal length all do. Where a
+// line that counts is not understood, those count too that would without it.
 func (r *Robots) statements(t *rules.Target, profile rules.Profile) []Statement {
 	if r == nil {
 		return nil
 	}
-	usage := len(r.lines) - r.usage.Len()
-	all := slices.Clone(r.lines[:usage])
+	first := len(r.lines) - r.usage.Len()
+	all := slices.Clone(r.lines[:first])
+	usage := r.lines[first:]
 	chosen := make(map[int]bool)
-	for _, selection := range r.usage.Select(t, profile, rules.Longest, nil) {
-		for _, i := range selection.Of {
-			if !chosen[i] {
+	choose := func(only func(i int) bool) (unclear []Category) {
+		for _, selection := range r.usage.Select(t, profile, rules.Longest, only) {
+			for _, i := range selection.Of {
+				if chosen[i] {
+					continue
+				}
 				chosen[i] = true
-				s := r.lines[usage+i]
+				s := usage[i]
 				s.Variant = selection.Variant
-				all = append(all, s)
+				all, unclear = append(all, s), append(unclear, s.unclears()...)
+			}
+		}
+		return unclear
+	}
+	unclear := choose(func(i int) bool { return !usage[i].spare })
+	for _, only := range []func(i int) bool{
+		func(i int) bool { return !usage[i].spare && len(usage[i].unclears()) == 0 },
+		func(i int) bool { return usage[i].spare && len(usage[i].unclears()) == 0 },
+	} {
+		if len(unclear) > 0 {
+			from := len(all)
+			choose(only)
+			for i := range all[from:] {
+				all[from+i] = all[from+i].about(unclear)
 			}
 		}
 	}

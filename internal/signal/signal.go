@@ -18,7 +18,7 @@
 //     statement;
 //   - robots.go, tdmrep.go, licences.go, fields.go and terms.go read the statements of one
 //     source each; the folder licence reads RSL documents, the folder page reads HTML;
-//     loose.go has the slips that are read all the same, sentence.go puts one into words;
+//     slips.go and loose.go have the slips that are read all the same, sentence.go puts one into words;
 //   - judge.go makes the verdict, verdict.go has what it answers, with the Robots-Verdict
 //     field;
 //   - siteanswer.go classifies the refusals that sites send; lint.go finds statements that
@@ -46,6 +46,6 @@
 //
 // Where these documents are silent: a License or a Content-Usage is scoped as
 // Content-Signal is. Labels of older drafts of Content-Usage count, a specific one before
-// a collective one (all, bots, tdm). A Content-Signal is read in any case. A statement
-// that cannot be read is unknown and is kept with its fault.
+// a collective one (all, bots, tdm). What is not written as it is specified is read as
+// slips.go has it. A statement that cannot be read is unknown and is kept with its fault.
 package signal

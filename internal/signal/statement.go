@@ -78,20 +78,49 @@ type Statement struct {
 	// Expired is set when its unavailable_after had passed.
 	Expired bool `json:"expired,omitzero"`
 
+	spare   bool   // of robots.txt: it counts only where a line of the agent's group is not understood
 	licence string // the URL of the licence that a line of robots.txt declares
 }
 
-// say records what a statement says about categories. What it says of one of them already
-// is replaced only by disallow.
+// say records what a statement says about categories. Of several answers about one of them
+// disallow counts before unknown, which means that it speaks of it and is not understood, and
+// unknown before allow.
 func (s *Statement) say(a Answer, categories ...Category) {
 	if s.Says == nil {
 		s.Says = make(map[Category]Answer, len(categories))
 	}
 	for _, c := range categories {
-		if s.Says[c] != Disallow {
+		if before := s.Says[c]; before == "" || before == Allow || a == Disallow {
 			s.Says[c] = a
 		}
 	}
+}
+
+// unclearly records that s may refuse some uses and is not understood; none: all that its
+// protocol speaks of.
+func (s *Statement) unclearly(fault string, about ...Category) {
+	if len(about) == 0 {
+		about = concerned[s.Protocol]
+	}
+	s.Fault = fault
+	s.say(Unknown, about...)
+}
+
+// about returns s as far as it is about some categories.
+func (s Statement) about(categories []Category) Statement {
+	s.Says = maps.Clone(s.Says)
+	maps.DeleteFunc(s.Says, func(c Category, _ Answer) bool { return !slices.Contains(categories, c) })
+	return s
+}
+
+// unclears returns the categories about which s may refuse and is not understood.
+func (s *Statement) unclears() (all []Category) {
+	for _, c := range Categories() {
+		if s.unclear(c) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // words returns what a statement says, in the order of the categories.
@@ -116,22 +145,31 @@ func (s *Statement) unread() bool {
 	return s.Protocol == RSL && s.Fault != "" && s.Fault != faultWords
 }
 
-// unclear reports whether s may refuse a use and is not understood. What it says of a use in
-// other words counts, unless that allows it.
+// unclear reports whether s may refuse a use and is not understood. A fault in another part of
+// it, about other uses, is none here. In records of earlier heeds a statement with a fault says
+// nothing where it was not understood.
 func (s *Statement) unclear(c Category) bool {
+	answer, speaks := s.Says[c]
 	switch {
-	case s.Fault == "" || s.Says[c] == Disallow:
+	case s.Fault == "" || answer == Disallow:
 		return false
 	case s.Protocol == RSL:
 		return slices.ContainsFunc(usages, func(u usage) bool { return u.category == c })
+	case s.Protocol == RobotsTerms:
+		return true
+	case speaks:
+		return answer == Unknown
 	}
-	return s.Protocol == RobotsTerms
+	return len(s.Says) == 0 && slices.Contains(concerned[s.Protocol], c)
 }
 
-// about returns what s says about a category under a profile. Terms of no standing, noai and
+// concerned are the categories that a protocol speaks of, without those that are not listed.
+var concerned = map[Protocol][]Category{ContentSignal: {Search, AIInput, TrainAI}, ContentUsage: collective, TDMRepP: {TDM, TrainAI}}
+
+// answers returns what s says about a category under a profile. Terms of no standing, noai and
 // noimageai, refuse training under strict alone: no operator of a crawler documents that it
 // follows them, and they have no definition.
-func (s *Statement) about(c Category, profile rules.Profile) (a Answer, speaks bool) {
+func (s *Statement) answers(c Category, profile rules.Profile) (a Answer, speaks bool) {
 	if profile == rules.Strict && c == TrainAI && s.Protocol == RobotsTerms && !strings.HasPrefix(s.Note, besidePage) &&
 		(slices.Contains(s.Terms, "noai") || slices.Contains(s.Terms, "noimageai")) {
 		return Disallow, true

@@ -48,11 +48,7 @@ func TestHeed_StatementsTakeNoMoreThanTheBudget(t *testing.T) {
 				fmt.Fprintf(&b, `,{"location":"`+shape+`","tdm-reservation":1}`, i)
 			}
 			b.WriteString("]")
-			file, err := signal.ReadTDMRep("u", []byte(b.String()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			in.TDMRep = file
+			in.TDMRep = signal.ReadTDMRep("u", []byte(b.String()))
 		},
 		"RSL": func(shape string, in *signal.Input) { in.Robots, in.Licences = manyLicences(t, shape) },
 	}
@@ -162,7 +158,7 @@ func hostileInput(t testing.TB, robots, entry, content, target string, n, size i
 	p := rules.NewAs(profile, rules.Source{Origin: origin(t), State: rules.Available}, []byte(text))
 	in := signal.Input{URL: "https://site.example/", Origin: origin(t), Target: rules.NewTarget(target), Agent: agent, Profile: profile, Crawl: true}
 	in.Robots = signal.ReadRobots(p, agent, "u")
-	in.TDMRep, _ = signal.ReadTDMRep("u", []byte("["+repeated(entry+",", n, min(size, signal.MaxTDMRep)-10)+"{}]"))
+	in.TDMRep = signal.ReadTDMRep("u", []byte("["+repeated(entry+",", n, min(size, signal.MaxTDMRep)-10)+"{}]"))
 	d, err := licence.Parse([]byte("<rsl>" + repeated(content, n, min(size, licence.MaxBytes)-20) + "</rsl>"))
 	in.Licences = map[string]signal.Licence{"https://site.example/license.xml": {Document: d, Err: err}}
 	return p, in

@@ -135,7 +135,7 @@ func (v *Verdict) unread(p Purpose) (Refusal, bool) {
 	for i := range v.Statements {
 		s := &v.Statements[i]
 		switch {
-		case !s.unclear(p.Category()):
+		case !s.unclear(p.Category()), s.Source == SourceTDMRep && v.overridesFile(p.Category()):
 		case s.Protocol != RSL:
 			return Refusal{Reason: rules.ReasonSignal, Statement: s, Detail: "what the site states cannot be read: " + s.Fault}, true
 		case v.Reference != "":
@@ -149,6 +149,22 @@ func (v *Verdict) unread(p Purpose) (Refusal, bool) {
 		return Refusal{Reason: rules.ReasonSignal, Detail: "the head of the page could not be read to its end (" + v.Page + ")"}, true
 	}
 	return Refusal{}, false
+}
+
+// overridesFile reports whether the header or the page states what counts in place of the site's
+// TDMRep file.
+func (v *Verdict) overridesFile(c Category) bool {
+	return slices.ContainsFunc(v.Statements, func(s Statement) bool {
+		return s.Protocol == TDMRepP && s.Source != SourceTDMRep && (s.Says[c] == Allow || s.Says[c] == Disallow)
+	})
+}
+
+// Unclear reports whether a statement of v may refuse a purpose and is not understood.
+func (v *Verdict) Unclear(p Purpose) bool {
+	c := p.Category()
+	return v != nil && slices.ContainsFunc(v.Statements, func(s Statement) bool {
+		return s.unclear(c) && s.Protocol != RobotsTerms && (s.Source != SourceTDMRep || !v.overridesFile(c))
+	})
 }
 
 // incomplete are the reasons for which a page that has a head was not read.

@@ -3,7 +3,11 @@
 // Outside package: github.com/dunglas/httpsfv.
 package structured
 
-import "github.com/dunglas/httpsfv"
+import (
+	"strings"
+
+	"github.com/dunglas/httpsfv"
+)
 
 // Member is one member of a dictionary.
 type Member struct {
@@ -11,6 +15,9 @@ type Member struct {
 	// Token is the member's value when that is a token; empty for any other type.
 	// Parameters are ignored.
 	Token string
+	// Text is the value as it is serialized, without Parameters, which begin with a semicolon.
+	// Both are empty for an inner list.
+	Text, Parameters string
 }
 
 // Dictionary returns the members of a dictionary (RFC 9651 §3.2) that the lines of a
@@ -23,10 +30,21 @@ func Dictionary(lines []string) ([]Member, error) {
 	}
 	var all []Member
 	for _, key := range dictionary.Names() {
+		m := Member{Key: key}
 		value, _ := dictionary.Get(key)
-		item, _ := value.(httpsfv.Item)
-		token, _ := item.Value.(httpsfv.Token)
-		all = append(all, Member{key, string(token)})
+		if item, ok := value.(httpsfv.Item); ok {
+			token, _ := item.Value.(httpsfv.Token)
+			whole, err := httpsfv.Marshal(item)
+			if err != nil {
+				return nil, err
+			}
+			text, err := httpsfv.Marshal(httpsfv.NewItem(item.Value))
+			if err != nil {
+				return nil, err
+			}
+			m.Token, m.Text, m.Parameters = string(token), text, strings.TrimPrefix(whole, text)
+		}
+		all = append(all, m)
 	}
 	return all, nil
 }

@@ -10,11 +10,11 @@ import (
 func TestDictionary(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"train-ai=n, search=y":   "[{train-ai n} {search y}]",
-		"a=1, b, c=\"n\", d=n":   "[{a } {b } {c } {d n}]",
-		"a=y, b=n, a=n":          "[{a n} {b n}]",
+		"train-ai=n, search=y":   "[{train-ai n n } {search y y }]",
+		"a=1, b, c=\"n\", d=n":   `[{a  1 } {b  ?1 } {c  "n" } {d n n }]`,
+		"a=y, b=n, a=n":          "[{a n n } {b n n }]",
 		"a=(x y);q=1, b=y;p=(z)": "error",
-		"a=(x y);q=1, b=y;p=z":   "[{a } {b y}]",
+		"a=(x y);q=1, b=y;p=z":   "[{a   } {b y y ;p=z}]",
 		"a=y,":                   "error",
 		"A=y":                    "error",
 		"":                       "[]",

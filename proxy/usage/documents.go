@@ -14,7 +14,7 @@ import (
 
 // Documents gets the documents in which sites state how their pages may be used.
 type Documents interface {
-	// TDMRep returns the TDMRep file of an origin, or nil.
+	// TDMRep returns the TDMRep file of an origin; nil when it has none.
 	TDMRep(ctx context.Context, o rules.Origin, permit Permit) *signal.TDMRep
 	// Licence returns the licence at an absolute URL.
 	Licence(ctx context.Context, by, address string, permit Permit) signal.Licence

@@ -120,8 +120,7 @@ func (l *leaving) fetch(name string) {
 
 func (l *leaving) TDMRep(context.Context, rules.Origin, Permit) *signal.TDMRep {
 	l.fetch("tdmrep")
-	file, _ := signal.ReadTDMRep("u", []byte(`[{"location": "/", "tdm-reservation": 0}]`))
-	return file
+	return signal.ReadTDMRep("u", []byte(`[{"location": "/", "tdm-reservation": 0}]`))
 }
 
 func (l *leaving) Licence(_ context.Context, _, address string, _ Permit) signal.Licence {

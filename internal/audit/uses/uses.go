@@ -150,6 +150,8 @@ func (q *Request) unread(v *signal.Verdict, purposes []signal.Purpose) string {
 		return "a licence of the site could not be read"
 	case need.TDMRep && !had.TDMRep && !slices.ContainsFunc(v.Statements, overridesFile):
 		return "the site's TDMRep file was not requested"
+	case slices.ContainsFunc(purposes, v.Unclear):
+		return "a statement of the site is not understood"
 	}
 	return ""
 }

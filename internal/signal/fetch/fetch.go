@@ -69,23 +69,45 @@ type document struct {
 	size    int
 }
 
-// TDMRep returns the TDMRep file of an origin; nil when it has none, or none that can be
-// read. It returns early, with nil, when ctx ends. permit is asked about redirects.
+// TDMRep returns the TDMRep file of an origin; nil when it has none. One that may be there and
+// was not had is signal.UnreadTDMRep: it could not be fetched, the site refuses it to heed
+// (401, 403), or it did not arrive before ctx ended. permit is asked about redirects.
 func (d *Documents) TDMRep(ctx context.Context, o rules.Origin, permit Permit) *signal.TDMRep {
 	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: signal.TDMRepPath}
 	got := d.get(ctx, "tdmrep "+u.String(), func(ctx context.Context) *document {
-		status, body, err := d.Site.Document(ctx, "", u, signal.MaxTDMRep, permit)
+		var denied error // by permit: what robots.txt keeps from the agent is none
+		status, body, err := d.Site.Document(ctx, "", u, signal.MaxTDMRep, func(ctx context.Context, to *url.URL) error {
+			if permit != nil {
+				denied = permit(ctx, to)
+			}
+			return denied
+		})
 		doc := &document{until: d.now().Add(tdmRepAge)}
 		switch {
+		case denied != nil:
 		case failed(status, err):
 			doc.until = d.now().Add(failureAge)
+			doc.tdmRep = signal.UnreadTDMRep(u.String(), whyNot(status, err).Error())
+		case status == http.StatusUnauthorized || status == http.StatusForbidden:
+			doc.tdmRep = signal.UnreadTDMRep(u.String(), whyNot(status, nil).Error())
 		case status == http.StatusOK || status == http.StatusNonAuthoritativeInfo:
 			doc.size = len(body)
-			doc.tdmRep, _ = signal.ReadTDMRep(u.String(), body) // an unreadable file is none
+			doc.tdmRep = signal.ReadTDMRep(u.String(), body)
 		}
 		return doc
 	})
+	if err := got.licence.Err; err != nil { // it has none of its own
+		return signal.UnreadTDMRep(u.String(), err.Error())
+	}
 	return got.tdmRep
+}
+
+// whyNot returns why a document was not had.
+func whyNot(status int, err error) error {
+	if err != nil {
+		return publicText(err)
+	}
+	return fmt.Errorf("it was answered with status %d", status)
 }
 
 // Robots returns the policy of an origin, read under a profile, for a document that the site
@@ -136,11 +158,9 @@ func (d *Documents) fetchLicence(ctx context.Context, by string, u *url.URL, per
 	switch {
 	case failed(status, err):
 		doc.until = d.now().Add(failureAge)
-		if doc.licence.Err = publicText(err); err == nil {
-			doc.licence.Err = fmt.Errorf("it was answered with status %d", status)
-		}
+		doc.licence.Err = whyNot(status, err)
 	case status != http.StatusOK && status != http.StatusNonAuthoritativeInfo:
-		doc.licence.Err = fmt.Errorf("it was answered with status %d", status)
+		doc.licence.Err = whyNot(status, nil)
 	default:
 		if doc.licence.Document, doc.licence.Err = licence.Parse(body); doc.licence.Err == nil {
 			doc.until = d.now().Add(doc.licence.Document.Age())

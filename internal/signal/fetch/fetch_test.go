@@ -110,8 +110,8 @@ func TestDocuments_AClientDoesNotWaitForASiteThatDoesNotAnswer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		if d.TDMRep(ctx, origin(t, "https://site.test/"), nil) != nil || time.Since(began) != time.Second {
-			t.Errorf("after %v", time.Since(began))
+		if why := unread(t, d.TDMRep(ctx, origin(t, "https://site.test/"), nil)); why != "tdmrep.json cannot be read: it did not arrive in time" || time.Since(began) != time.Second {
+			t.Errorf("%s after %v", why, time.Since(began))
 		}
 		if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil || time.Since(began) != time.Second+MaxTime {
 			t.Errorf("%v after %v", got.Err, time.Since(began))
@@ -147,8 +147,58 @@ func TestDocuments_AFaultIsNoPermission(t *testing.T) {
 	if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil {
 		t.Errorf("%+v", got)
 	}
-	if d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil) != nil {
-		t.Error("a TDMRep file")
+	if why := unread(t, d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)); why == "" {
+		t.Error("there is no TDMRep file")
+	}
+}
+
+// unread returns why a TDMRep file was not read; empty when it was, or there is none.
+func unread(t *testing.T, file *signal.TDMRep) string {
+	t.Helper()
+	v := signal.Judge(signal.Input{Origin: origin(t, "https://site.test/"), Target: rules.NewTarget("/"), Crawl: true, TDMRep: file})
+	if len(v.Statements) == 0 {
+		return ""
+	}
+	return v.Statements[0].Fault
+}
+
+// The TDMRep file is probed: an answer that says that there is none is none, and one that does
+// not is a file that cannot be read. Failures are tried again sooner.
+func TestDocuments_ATDMRepFileThatWasNotHad(t *testing.T) {
+	for status, c := range map[int]struct {
+		why   string
+		valid time.Duration
+	}{
+		404: {"", tdmRepAge}, 410: {"", tdmRepAge}, 400: {"", tdmRepAge}, 204: {"", tdmRepAge},
+		401: {"it was answered with status 401", tdmRepAge}, 403: {"it was answered with status 403", tdmRepAge},
+		429: {"it was answered with status 429", failureAge}, 500: {"it was answered with status 500", failureAge}, 0: {"it could not be fetched", failureAge},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			site := &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) {
+				if status == 0 {
+					return 0, nil, errors.New("refused")
+				}
+				return status, nil, nil
+			}}
+			d := &Documents{Site: site}
+			want := c.why
+			if want != "" {
+				want = "tdmrep.json cannot be read: " + want
+			}
+			if why := unread(t, d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)); why != want {
+				t.Errorf("%d: %q, want %q", status, why, want)
+			}
+			testkit.Advance(c.valid - time.Second)
+			d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)
+			if n := site.times("https://site.test" + signal.TDMRepPath); n != 1 {
+				t.Errorf("%d: requested %d times while it is valid", status, n)
+			}
+			testkit.Advance(2 * time.Second)
+			d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)
+			if n := site.times("https://site.test" + signal.TDMRepPath); n != 2 {
+				t.Errorf("%d: requested %d times after that", status, n)
+			}
+		})
 	}
 }
 

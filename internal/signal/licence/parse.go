@@ -335,18 +335,28 @@ func (p *parser) contentOf(e xml.StartElement) content {
 	c := content{server: safetext.Clip(attr(e, "server"), maxDemand), line: p.line}
 	c.text = safetext.Excerpt(string(p.body[p.offset:p.xml.InputOffset()]))
 	path := attr(e, "url")
-	if u, err := url.Parse(path); err == nil && u.Scheme != "" {
-		if o, err := rules.OriginOf(u); err == nil {
-			_, rest, _ := strings.Cut(path, "://")
-			i := strings.IndexAny(rest, "/?")
-			if i < 0 {
-				i = len(rest)
-			}
-			c.origin, path = o, rest[i:]
-		}
+	if o, at := Located(path); o != (rules.Origin{}) {
+		c.origin, path = o, at
 	}
 	p.paths = append(p.paths, cmp.Or(path, "/"))
 	return c
+}
+
+// Located returns the origin of an absolute URL and what follows it; the zero Origin for any
+// other text.
+func Located(text string) (o rules.Origin, path string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" {
+		return rules.Origin{}, ""
+	}
+	if o, err = rules.OriginOf(u); err != nil {
+		return rules.Origin{}, ""
+	}
+	_, rest, _ := strings.Cut(text, "://")
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		path = rest[i:]
+	}
+	return o, path
 }
 
 func attr(e xml.StartElement, name string) string {

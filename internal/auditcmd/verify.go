@@ -110,9 +110,16 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 	}
 	if p.Pruned != nil {
 		lines = append(lines, "pruned before: "+pruned(p.Pruned))
+		if p.Hashes > 0 {
+			lines = append(lines, "hashes kept of it: "+console.Plural(uint64(p.Hashes), "octet"))
+		}
 	}
 	if p.Sealed != nil && p.Sealed.Found {
-		lines = append(lines, fmt.Sprintf("the sealed head is in the chain: commit %d", p.Sealed.Commit))
+		where := fmt.Sprintf("in the record: commit %d", p.Sealed.Commit)
+		if p.Sealed.Commit == 0 {
+			where = "that of the record which this one continues"
+		}
+		lines = append(lines, "the sealed head is "+where)
 	}
 	if p.Head.Commit > 0 {
 		lines = append(lines, fmt.Sprintf("good up to commit %d of %s, head %s", p.Head.Commit, p.Head.Time.Format(time.RFC3339), p.Head.Hash))

@@ -14,7 +14,7 @@ func TestHeed_ACommitIsSpeltAsItsRowInTheTable(t *testing.T) {
 			row[13] = pruned
 		}
 		want, err := appendRow(nil, commits, row)
-		if got := c.appendTo(nil); err != nil || !bytes.Equal(got, want) {
+		if got := c.appendBefore(nil); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("spelt %x, want %x (%v)", got, want, err)
 		}
 	}

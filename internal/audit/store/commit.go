@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"database/sql/driver"
 	"encoding/binary"
@@ -9,6 +10,8 @@ import (
 	"hash/crc32"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
 
 	"heed/rules"
 )
@@ -39,7 +42,7 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.chain(all, now)
+	c, err := b.commit(all, now)
 	if err != nil {
 		return nil, err
 	}
@@ -63,20 +66,20 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 	return rest, nil
 }
 
-// chain returns the commit over all, which follows the last one.
-func (b *database) chain(all *[len(tables)][]row, now time.Time) (*commit, error) {
+// commit returns the commit over all, which follows the last one.
+func (b *database) commit(all *[len(tables)][]row, now time.Time) (*commit, error) {
 	last := b.last()
-	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, outcomes: int64(len(all[outcomeTable])), exempt: b.head.exempt + int64(len(all[exemptTable])), event: b.head.event + int64(len(all[eventTable]))}
+	c := &commit{salt: newSalt(), n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, outcomes: int64(len(all[outcomeTable])), exempt: b.head.exempt + int64(len(all[exemptTable])), event: b.head.event + int64(len(all[eventTable]))}
 	for t := range c.last {
 		c.last[t] += int64(len(all[t]))
 	}
-	l := c.begin(b.layout, b.head.hash)
+	l := c.begin(b.layout, &b.head)
 	for t := runTable; int(t) < len(tables); t++ {
 		for _, row := range all[t] {
 			if last[t]++; row.id != last[t] && t != outcomeTable {
 				return nil, fmt.Errorf("row %d of %s comes after row %d: %w", row.id, t, last[t]-1, errApart)
 			}
-			l.cover(row.octets)
+			l.cover(row.octets, row.id)
 		}
 	}
 	l.end()
@@ -85,9 +88,9 @@ func (b *database) chain(all *[len(tables)][]row, now time.Time) (*commit, error
 
 // row returns c encoded, as a record of the layout has it.
 func (c *commit) row(l layout) row {
-	octets := appendBlob(appendBlob(c.appendTo(nil), c.hash[:]), c.marks)
-	if l.has(eventTable) {
-		octets = appendInteger(octets, c.event)
+	octets := appendBlob(appendBlob(c.appendBefore(nil), c.hash[:]), c.marks)
+	if l >= treed {
+		octets = appendBlob(appendBlob(appendBlob(appendInteger(octets, c.event), c.salt), c.hashes), c.ended)
 	}
 	return row{c.n, octets}
 }
@@ -185,7 +188,7 @@ type digest = rules.Digest
 // lastTable is the last table whose last id is recorded in commits.
 const lastTable = entryTable
 
-// commit is a row of "commits": a link of the chain.
+// commit is a row of "commits".
 type commit struct {
 	n, time  int64
 	last     lasts  // the last id of each table, by its number
@@ -193,12 +196,26 @@ type commit struct {
 	exempt   int64  // the last id
 	event    int64  // likewise
 	pruned   []byte // an encoded stub; nil: nothing was removed
-	hash     digest
-	marks    []byte // not in the hash: derived from the rows
+	hash     digest // of the record up to it
+	salt     []byte // from layout 4 on
+
+	// Not in the hash: derived from the rows, or from the commits before.
+	marks  []byte
+	hashes []byte // from layout 4 on, as ended
+	ended  []byte
+	tree   tree // up to the commit; empty: not known
 }
 
-// appendTo appends the encoded columns of c that its hash covers, up to pruned.
-func (c *commit) appendTo(b []byte) []byte {
+// appendTo appends the encoded columns of c that its hash covers in a record of the layout.
+func (c *commit) appendTo(b []byte, l layout) []byte {
+	if b = c.appendBefore(b); l >= treed {
+		b = appendInteger(b, c.event)
+	}
+	return b
+}
+
+// appendBefore appends the encoded columns of c up to pruned.
+func (c *commit) appendBefore(b []byte) []byte {
 	b = append(b, byte(commits))
 	b = appendInteger(appendInteger(b, c.n), c.time)
 	for _, id := range c.last[runTable:] {
@@ -211,44 +228,86 @@ func (c *commit) appendTo(b []byte) []byte {
 	return appendBlob(b, c.pruned)
 }
 
-// root returns the hash before the first commit's. It binds the chain to the table
-// "about": pairs are its rows, key and value, ordered by key.
-func root(pairs [][2]string) digest {
-	b := []byte("heed record\n")
+// rootOf returns the hash before the first commit's in a record of the layout. It binds the
+// commits to the table "about": pairs are its rows, key and value, ordered by key.
+func rootOf(l layout, pairs [][2]string) digest {
+	var b []byte
+	if l >= treed {
+		b = append(b, 0) // a leaf
+	}
+	b = append(b, "heed record\n"...)
 	for _, p := range pairs {
 		b = appendText(appendText(b, p[0]), p[1])
 	}
 	return sha256.Sum256(b)
 }
 
+// first returns what the first commit follows in a record of the layout.
+func first(l layout, pairs [][2]string) commit {
+	c := commit{hash: rootOf(l, pairs)}
+	if l >= treed {
+		c.tree.add(tlog.Hash(c.hash), 0, nil)
+	}
+	return c
+}
+
 // link is a commit whose hash is being computed.
 type link struct {
 	*commit
-	h hash.Hash
+	before *commit
+	h      hash.Hash // of a chain; nil of a tree
+	leaves *leaves
+	entry  int64 // of the last outcome
 }
 
-// begin begins the hash of c, which follows the hash before in a record of the layout.
-func (c *commit) begin(of layout, before digest) link {
-	l := link{c, sha256.New()}
-	c.marks = []byte{}
-	l.h.Write([]byte("heed commit\n"))
-	l.h.Write(before[:])
-	l.h.Write(c.appendTo(nil))
-	if of.has(eventTable) {
-		l.h.Write(appendInteger(nil, c.event))
+// begin begins the hash of c, which follows before in a record of the layout.
+func (c *commit) begin(of layout, before *commit) *link {
+	l := &link{commit: c, before: before}
+	c.marks, c.ended = []byte{}, []byte{}
+	if of >= treed {
+		l.leaves = newLeaves(c.salt)
+		l.leaves.add(c.appendTo(nil, of))
+		return l
 	}
+	l.h = sha256.New()
+	l.h.Write([]byte("heed commit\n"))
+	l.h.Write(before.hash[:])
+	l.h.Write(c.appendTo(nil, of))
 	return l
 }
 
-// cover adds an encoded row to the hash. The order is that of the tables' numbers,
+// cover adds an encoded row with its id to the hash. The order is that of the tables' numbers,
 // and of the ids in each: of outcomes, those of their entries.
-func (l link) cover(row []byte) {
-	l.h.Write(row)
+func (l *link) cover(row []byte, id int64) {
 	l.marks = binary.LittleEndian.AppendUint16(l.marks, mark(row))
+	if l.h != nil {
+		l.h.Write(row)
+		return
+	}
+	if table(row[0]) == outcomeTable {
+		l.ended, l.entry = appendEnded(l.ended, l.entry, id), id
+	}
+	l.leaves.add(row)
 }
 
 // end sets the hash of the commit.
-func (l link) end() { l.h.Sum(l.hash[:0]) }
+func (l *link) end() {
+	if l.h != nil {
+		l.h.Sum(l.hash[:0])
+		return
+	}
+	root := l.leaves.rows.root()
+	l.tree = l.before.tree.clone()
+	l.hashes = l.tree.add(tlog.RecordHash(root[:]), 0, nil)
+	l.hash = l.tree.root()
+}
+
+// newSalt returns the salt of a new commit.
+func newSalt() []byte {
+	salt := make([]byte, saltSize)
+	_, _ = rand.Read(salt) // never fails
+	return salt
+}
 
 // mark returns a checksum of a row. It proves nothing, but locates a change.
 func mark(row []byte) uint16 { return uint16(crc32.Checksum(row, castagnoli)) }

@@ -127,6 +127,15 @@ func (b *database) create(now time.Time, id, follows string) error {
 	return err
 }
 
+// findHead reads the id of the record and its last commit, with the tree up to it.
+func (b *database) findHead() error {
+	err := b.conn.findHead()
+	if err == nil && b.layout >= treed {
+		b.head.tree, err = b.treeOf(b.head.n + 1)
+	}
+	return err
+}
+
 // findHead reads the id of the record and its last commit.
 func (c *conn) findHead() error {
 	pairs, store, err := c.about()
@@ -136,7 +145,7 @@ func (c *conn) findHead() error {
 	if c.store = store; len(store) != wal.IDSize {
 		return errForeign
 	}
-	head := commit{hash: root(pairs)}
+	head := first(c.layout, pairs)
 	names := strings.Join(tables[commits].columns[:2+lastTable], ", ")
 	if c.layout.has(eventTable) {
 		names += ", event"
@@ -150,6 +159,7 @@ func (c *conn) findHead() error {
 		}
 		head.event, head.exempt = f.integer(), f.integer()
 		copy(head.hash[:], f.octets())
+		head.tree = tree{}
 	})
 	if err == nil {
 		c.head = head

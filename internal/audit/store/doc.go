@@ -5,7 +5,7 @@
 // the tail (wal/), a log of two append-only files beside audit.db (".tail" and ".tail2"
 // after its name) that are used in turn. Many decisions share one write. Within a
 // second one writer adds the rows of the tail to audit.db, in one transaction with
-// a row in "commits" that has a hash over the rows and the previous hash. After a
+// a row in "commits" that has the root of a Merkle tree over all rows (tree.go). After a
 // kill at any moment, the next process that opens the record for writing adds the
 // missing rows; an incomplete block at the end of the tail belongs to decisions
 // that never took effect. Rows that audit.db has on the disk are dropped from the

@@ -47,7 +47,7 @@ func newMade(t testing.TB) *made {
 	for _, p := range about {
 		m.exec("INSERT INTO about VALUES (?, ?)", p[0], p[1])
 	}
-	m.before.hash = root(about)
+	m.before = first(Schema, about)
 	return m
 }
 
@@ -163,8 +163,8 @@ func (m *made) end(n int) {
 // commit writes the rows that were added, and their commit.
 func (m *made) commit(pruned []byte) {
 	m.t.Helper()
-	c := commit{n: m.before.n + 1, time: m.now(), last: lasts(m.ids[:entryTable+1]), outcomes: int64(len(m.rows[outcomeTable])), exempt: m.ids[exemptTable], event: m.ids[eventTable], pruned: pruned}
-	l := c.begin(Schema, m.before.hash)
+	c := commit{salt: newSalt(), n: m.before.n + 1, time: m.now(), last: lasts(m.ids[:entryTable+1]), outcomes: int64(len(m.rows[outcomeTable])), exempt: m.ids[exemptTable], event: m.ids[eventTable], pruned: pruned}
+	l := c.begin(Schema, &m.before)
 	tx, err := m.db.Begin()
 	if err != nil {
 		m.t.Fatal(err)
@@ -182,7 +182,7 @@ func (m *made) commit(pruned []byte) {
 			if err != nil {
 				m.t.Fatal(err)
 			}
-			l.cover(spelt)
+			l.cover(spelt, row[0].(int64))
 			insert(m.t, tx, t, row)
 		}
 		m.rows[t] = nil
@@ -196,7 +196,7 @@ func (m *made) commit(pruned []byte) {
 	if pruned != nil {
 		stub = pruned
 	}
-	insert(m.t, tx, commits, append(row, c.outcomes, c.exempt, stub, c.hash[:], c.marks, c.event))
+	insert(m.t, tx, commits, append(row, c.outcomes, c.exempt, stub, c.hash[:], c.marks, c.event, c.salt, c.hashes, c.ended))
 	if err := tx.Commit(); err != nil {
 		m.t.Fatal(err)
 	}

@@ -13,6 +13,9 @@ const (
 	vacuumPages  = 2_000
 )
 
+// hashesShare is the part of the maximum size that hashes of removed commits may take.
+const hashesShare = 8
+
 // parts is the approximate number of parts of a full record. A part refers to no
 // rows before it, and is removed as a whole.
 const parts = 16
@@ -175,6 +178,11 @@ func (p *pruner) remove(now time.Time) error {
 		}
 		if done = to.n == p.target; done {
 			if err := p.db.dropNames(s); err != nil {
+				return err
+			}
+		}
+		if p.limits.size > 0 {
+			if err := p.db.dropHashes(p.limits.size / hashesShare); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"hash"
 	"log/slog"
 	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 // oldest returns the last of the commits after s, up to target, that one step
@@ -37,6 +39,9 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	if err != nil {
 		return err
 	}
+	if err := b.keepHashes(s.Through, c.n); err != nil {
+		return err
+	}
 	if err := b.count(-1, fmt.Sprintf("seq BETWEEN %d AND %d", s.Last[entryTable]+1, c.last[entryTable])); err != nil {
 		return err
 	}
@@ -58,6 +63,68 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	s.Kept = append(s.Kept, kept{c.last, names})
 	s.Through, s.Time, s.Last, s.Exempt, s.Event, s.Hash = c.n, c.time, c.last, c.exempt, c.event, c.hash
 	return nil
+}
+
+// chunkRow is a row of the table hashes.
+type chunkRow struct {
+	id, leaves int64
+	hashes     []byte
+}
+
+// keepHashes adds the hashes of the commits after from up to to, which are about to be removed,
+// to the table hashes.
+func (b *database) keepHashes(from, to int64) error {
+	next := from + 1
+	row := chunkRow{id: next >> chunkLevel}
+	if from == 0 {
+		pairs, _, err := b.about()
+		if err != nil {
+			return err
+		}
+		root := rootOf(b.layout, pairs)
+		row.leaves, row.hashes = 1, root[:]
+	} else if err := b.row(fmt.Sprintf("SELECT leaves, hashes FROM hashes WHERE id = %d", row.id), &row.leaves, &row.hashes); err != nil {
+		return err
+	}
+	err := b.each(fmt.Sprintf("SELECT hashes FROM commits WHERE n > %d AND n <= %d ORDER BY n", from, to), func(f *fields) {
+		hashes := f.octets()
+		if len(hashes) < tlog.HashSize {
+			f.fail(errStrange)
+			return
+		}
+		row.leaves, row.hashes = row.leaves+1, append(row.hashes, hashes[:tlog.HashSize]...)
+		if next++; row.leaves == chunk {
+			row.hashes = append(row.hashes, hashes[min(len(hashes), chunkLevel*tlog.HashSize):]...)
+			f.fail(b.putHashes(&row))
+			row = chunkRow{id: row.id + 1}
+		}
+	})
+	if err == nil && row.leaves > 0 {
+		err = b.putHashes(&row)
+	}
+	return err
+}
+
+func (b *database) putHashes(row *chunkRow) error {
+	_, err := b.Exec("INSERT OR REPLACE INTO hashes VALUES (?, ?, ?)", row.id, row.leaves, row.hashes)
+	return err
+}
+
+// dropHashes removes the hashes of the oldest leaves while all that are kept take more than max
+// octets. Those of the larger subtrees stay, with which later heads are proved.
+func (b *database) dropHashes(max int64) error {
+	kept, err := b.integer("SELECT coalesce(sum(leaves), 0) FROM hashes")
+	for err == nil && kept*tlog.HashSize > max {
+		var row chunkRow
+		err = b.row("SELECT id, leaves, hashes FROM hashes WHERE leaves = 256 ORDER BY id LIMIT 1", &row.id, &row.leaves, &row.hashes)
+		if err != nil || row.leaves == 0 {
+			break
+		}
+		kept -= row.leaves
+		row.hashes, row.leaves = row.hashes[row.leaves*tlog.HashSize:], 0
+		err = b.putHashes(&row)
+	}
+	return err
 }
 
 // dropNames removes all names up to s, to which no later row refers.
@@ -119,7 +186,7 @@ func (c *conn) stub() (s *stub, err error) {
 		return s, json.Unmarshal(text, s)
 	}
 	pairs, _, err := c.about()
-	s.Root = root(pairs)
+	s.Root = rootOf(c.layout, pairs)
 	return s, err
 }
 
@@ -129,8 +196,8 @@ func (b *database) addStub(s *stub, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt, event: b.head.event, pruned: text}
-	c.begin(b.layout, b.head.hash).end()
+	c := &commit{salt: newSalt(), n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt, event: b.head.event, pruned: text}
+	c.begin(b.layout, &b.head).end()
 	if err := b.insert(commits, []row{c.row(b.layout)}); err != nil {
 		return err
 	}

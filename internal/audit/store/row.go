@@ -59,7 +59,7 @@ var tables = [...]struct {
 	references []reference
 }{
 	commits: {"commits", []string{
-		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks", "event",
+		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks", "event", "salt", "hashes", "ended",
 	}, nil},
 	runTable:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}, nil},
 	configurationTable: {"configuration", []string{"id", "hash", "text"}, nil},
@@ -242,7 +242,7 @@ type layout int64
 // added are the last columns of tables, with their types, by the layout that added them.
 var added = map[layout]map[table][]string{
 	3: {askerTable: {"signed_key TEXT", "signed_by TEXT"}},
-	4: {askerTable: {"also_obey TEXT"}, entryTable: {"turn INTEGER"}, commits: {"event INTEGER NOT NULL"}},
+	4: {askerTable: {"also_obey TEXT"}, entryTable: {"turn INTEGER"}, commits: {"event INTEGER NOT NULL", "salt BLOB NOT NULL", "hashes BLOB NOT NULL", "ended BLOB NOT NULL"}},
 }
 
 // created are the tables that are not in the first layout, by the layout that added them.
@@ -320,6 +320,7 @@ func (l layout) objects(want map[string]string) map[string]string {
 		}
 	}
 	want["table outcome"] = strings.Replace(want["table outcome"], "from_site INTEGER,", "from_site INTEGER NOT NULL,", 1)
+	delete(want, "table hashes")
 	if l < counted {
 		delete(want, "table counts")
 		delete(want, "index revised")

@@ -7,11 +7,11 @@
 -- time is over ([audit] keep, max_size). Times are microseconds since
 -- 1970-01-01 UTC, durations microseconds, sizes octets.
 --
--- Every table of the record is covered by the hash chain in "commits"
+-- Every table of the record is covered by the hashes in "commits"
 -- (heed audit verify). The schema's number is in PRAGMA user_version: 4. Earlier
 -- layouts lack the tables and columns whose comments name a later one.
 
--- What this file is: the chain begins with it.
+-- What this file is: the hashes begin with it.
 CREATE TABLE about (
     key   TEXT PRIMARY KEY, -- store: the id of this file, a UUID; created: when, RFC 3339; follows: the head of the record that this one continues
     value TEXT NOT NULL
@@ -182,9 +182,12 @@ CREATE TABLE event (
     detail TEXT
 );
 
--- The chain. A commit is over all rows added since the one before: of each
+-- The commits. A commit is over all rows added since the one before: of each
 -- table those above that commit's last id, up to its own, and the outcomes
--- that name it in in_commit, ordered by entry.
+-- that name it in in_commit, ordered by entry. It and these rows are the leaves of
+-- a Merkle tree (RFC 9162 section 2.1.1), and the roots of these trees, after the
+-- table about, are those of a second one (heed help proofs). In layouts 2 and 3 each
+-- hash covers the one before and the rows.
 CREATE TABLE commits (
     n             INTEGER PRIMARY KEY,
     time          INTEGER NOT NULL,
@@ -200,9 +203,19 @@ CREATE TABLE commits (
     outcomes      INTEGER NOT NULL, -- how many name this commit
     exempt        INTEGER NOT NULL,
     pruned        BLOB,             -- set when rows were removed: what was, and the digest of what stays (see stub.go)
-    hash          BLOB NOT NULL,    -- SHA-256 over the predecessor's hash, this row and the rows it covers
+    hash          BLOB NOT NULL,    -- the root of the second tree up to this commit
     marks         BLOB NOT NULL,    -- two octets for each row it covers, by which verify finds the one that was changed
-    event         INTEGER NOT NULL  -- as exempt (layout 4)
+    event         INTEGER NOT NULL, -- as exempt (layout 4)
+    salt          BLOB NOT NULL,    -- random: of it come the salts of the leaves (layout 4)
+    hashes        BLOB NOT NULL,    -- of the subtrees of commits that are complete with this one, the smallest first: its own leaf (layout 4)
+    ended         BLOB NOT NULL     -- the entries whose outcomes it covers, as varints: the first, and differences (layout 4)
+);
+
+-- The hashes of commits that were removed, as their column hashes had them. (layout 4)
+CREATE TABLE hashes (
+    id     INTEGER PRIMARY KEY, -- of the leaves from 256 * id on; leaf 0 is the table about
+    leaves INTEGER NOT NULL,    -- how many of them hashes has; 0: only the others
+    hashes BLOB NOT NULL        -- those of the leaves, and of the larger subtrees that are complete with the last of 256
 );
 
 -- Numbers of requests, as the view standing has them, by the quarter of an hour in which

@@ -58,7 +58,7 @@ func ReadSeal(text []byte) (*Seal, error) {
 
 // sealed returns a *Damage unless the views are those of heed and the seal is in the chain.
 func (v *verifier) sealed() error {
-	s, found := v.seal, v.found != nil
+	s, found := v.seal, v.found >= 0
 	switch {
 	case v.views != nil:
 		return v.views
@@ -67,7 +67,7 @@ func (v *verifier) sealed() error {
 	}
 	commit := s.Commit
 	if found {
-		commit = v.found.n
+		commit = v.found
 	}
 	v.proof.Sealed = &Sealed{Hash: s.Hash, Commit: commit, Found: found}
 	d := &Damage{What: "the sealed head is not in the chain", Commit: commit}
@@ -77,11 +77,14 @@ func (v *verifier) sealed() error {
 		d.Means = "A part of the record is being pruned. Verify again when heed is done with it, which takes it a minute; heed finishes it when it runs the next time."
 	case found:
 		return nil
+	case strings.Contains(v.proof.Follows, s.Hash): // the table about names it, which the first leaf is of
+		*v.proof.Sealed = Sealed{Hash: s.Hash, Found: true}
+		return nil
 	case s.Store != "" && s.Store != v.proof.Store:
 		d.What = fmt.Sprintf("the seal is of another record, %s", s.Store)
 		d.Means = "Each file has a separate chain. Verify the file that was sealed."
 	case v.stub != nil && s.Commit > 0 && s.Commit < v.stub.Through:
-		d.What = fmt.Sprintf("the sealed commit was pruned, with all up to commit %d", v.stub.Through)
+		d.What = fmt.Sprintf("the sealed commit was pruned, with all up to commit %d, and its hash is not kept or is another", v.stub.Through)
 		d.Means = "What is left is consistent, but this seal proves nothing of it. Use a later one, or a backup from that time."
 	case s.Commit > v.before.n:
 		d.Means = fmt.Sprintf("The record ends with commit %d, before the sealed one: its end was removed, or it is an older copy.", v.before.n)

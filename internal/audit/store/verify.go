@@ -29,6 +29,7 @@ type Proof struct {
 	To      time.Time        `json:"to,omitzero"`       // and of the last
 	Head    Head             `json:"head"`              // the last intact commit
 	Pruned  *Removed         `json:"pruned"`            // nil: nothing was removed
+	Hashes  int64            `json:"hashes,omitempty"`  // octets of the hashes that are kept of removed commits
 	Sealed  *Sealed          `json:"sealed"`            // nil: no seal was given
 	Damage  *Damage          `json:"damage"`            // nil: none was found
 	Waiting int64            `json:"waiting,omitempty"` // decisions that only the tail has
@@ -54,7 +55,7 @@ func Verify(ctx context.Context, path string, seal *Seal, progress func(done, al
 	proof := &Proof{File: path, Rows: map[string]int64{}}
 	c, err := view(path)
 	if err == nil {
-		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, progress: progress, pending: map[int64][]pendingOutcome{}}
+		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, found: -1, progress: progress, pending: map[int64][]pendingOutcome{}}
 		err = v.verify()
 		if v.before != nil {
 			c.store, c.head = proof.Store, *v.before
@@ -77,7 +78,7 @@ type verifier struct {
 	ctx      context.Context
 	proof    *Proof
 	seal     *Seal
-	found    *commit // the sealed one; nil: it is not in the chain before
+	found    int64 // the sealed commit; -1: it is not in the record before
 	progress func(done, all int64)
 
 	at      [len(tables)]*cursor   // the current row of each table
@@ -152,7 +153,8 @@ func (v *verifier) begin() error {
 			return err
 		}
 	}
-	v.before = &commit{hash: root(pairs)}
+	before := first(v.conn.layout, pairs)
+	v.before = &before
 	if err := v.latest(); err != nil {
 		return err
 	}
@@ -161,6 +163,19 @@ func (v *verifier) begin() error {
 			return err
 		}
 		v.before = v.stub.last()
+	}
+	if v.conn.layout >= treed {
+		head := v.head
+		if v.seal == nil {
+			head = nil
+		}
+		t, err := v.pastHashes(head)
+		if err != nil {
+			return err
+		}
+		if v.stub != nil {
+			v.before.tree = t
+		}
 	}
 	v.all -= v.before.last[entryTable]
 	v.advance(v.before)
@@ -180,8 +195,13 @@ func (v *verifier) advance(c *commit) {
 	if c.n > 0 && (v.stub == nil || c.n > v.stub.Through) {
 		h.Outcomes += c.outcomes
 	}
-	if s := v.seal; s != nil && s.Hash == h.Hash && (s.Commit == 0 || s.Commit == c.n) {
-		v.found = c
+	v.head(c.n, c.hash)
+}
+
+// head notes the head at commit n if it is the one that is looked for.
+func (v *verifier) head(n int64, hash digest) {
+	if s := v.seal; s != nil && v.found < 0 && (s.Commit == 0 || s.Commit == n) && s.Hash == hash.String() {
+		v.found = n
 	}
 }
 

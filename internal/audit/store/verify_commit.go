@@ -23,14 +23,15 @@ func (v *verifier) commit(chain *cursor) (*commit, error) {
 	}
 	v.ended, v.bad = v.ended[:0], nil
 	actual := *c
-	l := actual.begin(v.conn.layout, v.before.hash)
+	l := actual.begin(v.conn.layout, v.before)
 	if err := v.cover(l, c); err != nil {
 		return nil, err
 	}
 	l.end()
-	if actual.hash != c.hash || !bytes.Equal(actual.marks, c.marks) {
+	if actual.hash != c.hash || !bytes.Equal(actual.marks, c.marks) || !bytes.Equal(actual.hashes, c.hashes) || !bytes.Equal(actual.ended, c.ended) {
 		return nil, v.locate(c, &actual)
 	}
+	c.tree = actual.tree
 	if v.bad != nil {
 		return nil, v.bad
 	}
@@ -59,8 +60,12 @@ func readCommit(l layout, chain *cursor) (*commit, error) {
 	hash, _ := chain.values[int(lastTable)+5].([]byte)
 	c.marks, _ = chain.values[int(lastTable)+6].([]byte)
 	// The values read must be those hashed: no column has a value of another type.
-	if l.has(eventTable) {
+	c.ended = []byte{}
+	if l >= treed {
 		c.event = chain.integer(int(lastTable) + 7)
+		for i, to := range []*[]byte{&c.salt, &c.hashes, &c.ended} {
+			*to, _ = chain.values[int(lastTable)+8+i].([]byte)
+		}
 	}
 	if copy(c.hash[:], hash); len(hash) != len(c.hash) || !bytes.Equal(c.row(l).octets, chain.row) {
 		return c, damaged(c, commits, c.n, isStrange)
@@ -82,7 +87,7 @@ func (c *commit) plausible(before *commit) bool {
 }
 
 // cover adds the rows that c covers to the hash.
-func (v *verifier) cover(l link, c *commit) error {
+func (v *verifier) cover(l *link, c *commit) error {
 	for t := runTable; t <= lastTable; t++ {
 		if err := v.coverUpTo(l, c, t, v.before.last[t], c.last[t]); err != nil {
 			return err
@@ -97,7 +102,7 @@ func (v *verifier) cover(l link, c *commit) error {
 	return v.coverUpTo(l, c, eventTable, v.before.event, c.event)
 }
 
-func (v *verifier) coverUpTo(l link, c *commit, t table, from, to int64) error {
+func (v *verifier) coverUpTo(l *link, c *commit, t table, from, to int64) error {
 	at := v.at[t]
 	for id := from + 1; id <= to; id++ {
 		if at.id != id {
@@ -106,7 +111,7 @@ func (v *verifier) coverUpTo(l link, c *commit, t table, from, to int64) error {
 		if at.row == nil {
 			return damaged(c, at.table, at.id, isStrange)
 		}
-		l.cover(at.row)
+		l.cover(at.row, id)
 		if err := v.pass(c, at); err != nil {
 			return err
 		}
@@ -143,9 +148,9 @@ func (v *verifier) count(at *cursor) {
 // coverOutcomes adds the outcomes of commit c to the hash. The entry of an outcome is
 // in the same commit or an earlier one, so that they are among the pending ones and
 // those of the entries up to c's.
-func (v *verifier) coverOutcomes(l link, c *commit) error {
+func (v *verifier) coverOutcomes(l *link, c *commit) error {
 	for _, o := range v.pending[c.n] {
-		l.cover(o.row)
+		l.cover(o.row, o.entry)
 		v.ended = append(v.ended, o.entry)
 	}
 	delete(v.pending, c.n)
@@ -162,7 +167,7 @@ func (v *verifier) coverOutcomes(l link, c *commit) error {
 		}
 		if in == c.n {
 			v.ended = append(v.ended, at.id)
-			l.cover(at.row)
+			l.cover(at.row, at.id)
 		}
 		if err := v.pass(c, at); err != nil {
 			return err
@@ -175,7 +180,7 @@ func (v *verifier) coverOutcomes(l link, c *commit) error {
 // hash and the marks of the rows in the file.
 func (v *verifier) locate(c, actual *commit) error {
 	if actual.hash == c.hash {
-		return damaged(c, commits, c.n, "the marks of its rows were changed")
+		return damaged(c, commits, c.n, "what it has of its rows, or of the commits before, was changed")
 	}
 	for i := 0; i+2 <= min(len(c.marks), len(actual.marks)); i += 2 {
 		if !bytes.Equal(c.marks[i:i+2], actual.marks[i:i+2]) {
@@ -233,6 +238,32 @@ func (v *verifier) latest() error {
 		err = nil // found with the commit
 	}
 	return err
+}
+
+// pastHashes reads the hashes of the removed commits into the tree of the record, and returns a
+// *Damage when they are not those of the stub. head is called with each commit of which the
+// head is known.
+func (v *verifier) pastHashes(head func(n int64, root digest)) (t tree, err error) {
+	wrong := func(id int64, what string) error {
+		return &Damage{Table: "hashes", ID: id, What: what, Means: "The rows that are left are proved by the commits that cover them. Heads from before what was pruned cannot be proved."}
+	}
+	through := int64(0)
+	if v.stub != nil {
+		through = v.stub.Through
+	}
+	id := int64(0)
+	err = v.each("SELECT id, leaves, hashes FROM hashes NOT INDEXED ORDER BY id", func(f *fields) {
+		row := chunkRow{f.integer(), f.integer(), f.octets()}
+		if row.id != id || t.size > through || !t.addChunk(&row, through+1, head) {
+			f.fail(wrong(row.id, isChanged))
+		}
+		v.proof.Hashes += int64(len(row.hashes))
+		id++
+	})
+	if err == nil && through > 0 && (t.size != through+1 || t.root() != v.stub.Hash) {
+		err = wrong(0, "the hashes of the commits that were pruned are not those that heed kept")
+	}
+	return t, err
 }
 
 // removed compares the kept names of the removed commits with the stub. The stub

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// The head of every commit is that which tlog computes from the leaves.
+func TestTree_HeadsAreThoseOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(3000)
+	c, err := view(m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	n := m.count("SELECT max(n) FROM commits")
+	for _, size := range []int64{1, 2, 3, 17, n, n + 1} {
+		got, err := tlog.TreeHash(size, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []byte
+		if m.db.QueryRow("SELECT hash FROM commits WHERE n = ?", size-1).Scan(&want) == nil && string(want) != string(got[:]) {
+			t.Errorf("size %d: %x, the record has %x", size, got, want)
+		}
+		proof, err := tlog.ProveTree(n+1, size, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, _ := tlog.TreeHash(n+1, c)
+		if err := tlog.CheckTree(proof, n+1, whole, size, got); err != nil {
+			t.Errorf("size %d: %v", size, err)
+		}
+	}
+}
+
+// heads returns the hash of each commit.
+func (m *made) heads() map[int64]string {
+	m.t.Helper()
+	all := map[int64]string{}
+	rows, err := m.db.Query("SELECT n, lower(hex(hash)) FROM commits")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		var hash string
+		if err := rows.Scan(&n, &hash); err != nil {
+			m.t.Fatal(err)
+		}
+		all[n] = hash
+	}
+	return all
+}
+
+// A head that was noted before its commit was pruned is proved by the hashes that are kept.
+// They take at most 64 octets a commit. Where the size of the record is bounded, the oldest go,
+// and verify names what is not proved.
+func TestTree_HeadsFromBeforeWhatWasPruned(t *testing.T) {
+	t.Parallel()
+	m := newMade(t)
+	for range 60 { // many commits
+		m.entries(20)
+		for range 15 {
+			m.add(exemptTable, m.now(), 1, nil)
+			m.commit(nil)
+		}
+	}
+	heads := m.heads()
+	p := m.pruner(limits{keep: 20 * time.Second})
+	m.prune(p)
+	through := m.count("SELECT min(n) - 1 FROM commits")
+	if through < 2*chunk {
+		t.Fatalf("only %d commits were pruned", through)
+	}
+	proof := prove(t, m.path, nil)
+	if proof.Hashes == 0 || proof.Hashes > 64*through {
+		t.Errorf("%d octets are kept of %d commits", proof.Hashes, through)
+	}
+	check := func(n int64, found bool) {
+		t.Helper()
+		for _, known := range []int64{n, 0} {
+			proof, err := Verify(context.Background(), m.path, &Seal{Hash: heads[n], Commit: known}, nil)
+			if err != nil || proof.Sealed == nil || proof.Sealed.Found != found || found && (!proof.Whole || proof.Sealed.Commit != n) {
+				t.Errorf("commit %d (%d): %+v, %v %v", n, known, proof.Sealed, proof.Damage, err)
+			}
+		}
+	}
+	for _, n := range []int64{1, 2, 255, 256, 257, through - 1, through, through + 1} {
+		check(n, true)
+	}
+	if p := prove(t, m.path, &Seal{Hash: strings.Repeat("ab", 32), Commit: 5}); p.Sealed.Found || p.Whole {
+		t.Errorf("a head that never was: %+v", p.Sealed)
+	}
+	if err := p.db.InTransaction(func() error { return p.db.dropHashes((through + 1 - chunk) * tlog.HashSize) }); err != nil {
+		t.Fatal(err)
+	}
+	check(5, false)
+	check(chunk-1, true) // that of a whole chunk
+	check(chunk+5, true)
+	if proof := prove(t, m.path, nil); !proof.Whole {
+		t.Errorf("%v", proof.Damage)
+	}
+	m.before = p.db.head
+	m.ids = [eventTable + 1]int64{}
+	for i := runTable; i <= lastTable; i++ {
+		m.ids[i] = m.before.last[i]
+	}
+	m.ids[exemptTable], m.ids[eventTable], m.open = m.before.exempt, m.before.event, nil
+	m.anew()
+	m.entries(50)
+	check(chunk+5, true)
+}
+
+// Every change of a kept hash, and each row of them that is added or missing, is found.
+func TestTree_AnyChangeOfKeptHashesIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(3000)
+	m.prune(m.pruner(limits{keep: 100 * time.Second}))
+	octets := m.count("SELECT length(hashes) FROM hashes")
+	for range rounds(100) {
+		at := m.random.Int64N(octets)
+		var old []byte
+		if err := m.db.QueryRow("SELECT hashes FROM hashes").Scan(&old); err != nil {
+			t.Fatal(err)
+		}
+		now := slices.Clone(old)
+		now[at] ^= 1 << m.random.IntN(8)
+		m.exec("UPDATE hashes SET hashes = ?", now)
+		m.found("octet %d of the hashes was changed", at)
+		m.exec("UPDATE hashes SET hashes = ?", old)
+	}
+	var leaves int64
+	var hashes []byte
+	if err := m.db.QueryRow("SELECT leaves, hashes FROM hashes").Scan(&leaves, &hashes); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{"UPDATE hashes SET leaves = leaves - 1", "UPDATE hashes SET id = 1", "INSERT INTO hashes VALUES (1, 0, x'')", "DELETE FROM hashes"} {
+		m.exec(change)
+		m.found("%s", change)
+		m.exec("DELETE FROM hashes")
+		m.exec("INSERT INTO hashes VALUES (0, ?, ?)", leaves, hashes)
+	}
+	if proof := prove(t, m.path, nil); !proof.Whole {
+		t.Errorf("after all was put right: %v", proof.Damage)
+	}
+}

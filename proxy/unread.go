@@ -100,7 +100,7 @@ func (c *clientConn) Hello() {
 			site, _ = rules.ParseOrigin("https", h.name()) // zero without a name
 		}
 	}
-	c.reject(refusal.Case{Reason: rules.ReasonMalformed, Detail: "TLS came in place of HTTP: the client takes heed for an https proxy; " +
+	c.reject(refusal.Case{Reason: rules.ReasonMalformed, Detail: audit.TLSForHTTP + ": the client takes heed for an https proxy; " +
 		"write its address with http:// (curl -x http://" + c.client.Listener + ")"}, site)
 }
 

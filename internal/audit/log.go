@@ -278,6 +278,9 @@ func (l *Log) writeLine(line endedLine) {
 // not record which sites people visit.
 const People = "(people)"
 
+// TLSForHTTP begins the Detail of a connection on which TLS came where HTTP was expected.
+const TLSForHTTP = "TLS came in place of HTTP"
+
 // Other replaces, in counts, all names beyond a bound.
 const Other = "(others)"
 

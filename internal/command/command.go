@@ -52,7 +52,7 @@ type grammar struct {
 
 	Identity identity.IdentityCmd `cmd:"" help:"Make, publish and verify keys of signed requests."`
 	Config   ConfigCmd            `cmd:"" help:"Check or show the settings."`
-	Doctor   doctor.DoctorCmd     `cmd:"" help:"Check which runtimes of this machine work behind heed."`
+	Doctor   doctor.DoctorCmd     `cmd:"" help:"List the runtimes that ignore proxies, or try a command."`
 	Help     HelpCmd              `cmd:"" help:"List the topics of the manual, or print one."`
 }
 

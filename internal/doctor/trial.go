@@ -11,7 +11,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +18,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"heed/internal/ca"
 	"heed/internal/clientenv"
@@ -32,9 +29,8 @@ import (
 )
 
 const (
-	doctorTimeout = 2 * time.Minute // for one fetch, or one preparation, on a busy machine
-	doctorWidth   = 2               // runtimes tried at the same time
-	doctorDomain  = ".doctor.test"  // each runtime has a separate host below it; RFC 6761 §6.2 reserves .test
+	doctorTimeout = 2 * time.Minute // for one fetch, on a busy machine
+	doctorHost    = "doctor.test"   // RFC 6761 §6.2 reserves .test
 )
 
 // trial is one fetch.
@@ -44,19 +40,17 @@ type trial struct {
 	output       string // stdout and stderr
 }
 
-// trials returns the fetches that each runtime makes.
-func trials() []trial {
-	return []trial{
-		{scheme: "http", path: allowedPath},
-		{scheme: "http", path: refusedPath}, // before https: a tunnel, which Node uses for http too, waits after a failed handshake
-		{scheme: "https", path: allowedPath},
-		{scheme: "https", path: refusedPath},
-	}
+// trials are the fetches of a command.
+var trials = []trial{
+	{scheme: "http", path: allowedPath},
+	{scheme: "http", path: refusedPath}, // before https: a tunnel, which Node uses for http too, waits after a failed handshake
+	{scheme: "https", path: allowedPath},
+	{scheme: "https", path: refusedPath},
 }
 
-// examine tries the candidates with a separate heed and site, in a temporary directory
-// that it removes.
-func examine(ctx context.Context, a *console.App, candidates []candidate) (found []diagnosis, err error) {
+// examine tries a command with a separate heed and site, in a temporary directory that it
+// removes.
+func examine(ctx context.Context, a *console.App, args []string) (found *diagnosis, err error) {
 	dir, err := os.MkdirTemp("", "heed-doctor-")
 	if err != nil {
 		return nil, fmt.Errorf("the temporary directory cannot be created: %w\nSet TMPDIR to a directory that you may write to", err)
@@ -68,7 +62,7 @@ func examine(ctx context.Context, a *console.App, candidates []candidate) (found
 	}
 	defer site.close()
 	state, settings := filepath.Join(dir, "state"), filepath.Join(dir, config.FileName)
-	if err := errors.Join(os.Mkdir(state, 0o700), os.WriteFile(settings, site.config(candidates), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(state, 0o700), os.WriteFile(settings, site.config(), 0o600)); err != nil {
 		return nil, err
 	}
 	cfg, err := config.Load(settings, a.Defaults)
@@ -87,15 +81,15 @@ func examine(ctx context.Context, a *console.App, candidates []candidate) (found
 	environ = clientenv.SetVariable(environ, "GIT_TERMINAL_PROMPT", "0")
 	var record bytes.Buffer // whole when the run has been finished
 	finish := run.ReadStream(m, &record, io.Discard, false)
-	tried := tryAll(ctx, candidates, dir, environ, a.Environ)
+	tried := slices.Clone(trials)
+	for i := range tried {
+		t := &tried[i]
+		t.status, t.output = execute(ctx, environ, line(args, t.scheme+"://"+doctorHost+t.path))
+	}
 	if finish() == nil {
-		return nil, errors.New("the heed that was to judge ended before the runtimes had been tried\nTry again")
+		return nil, errEnded
 	}
-	judged := judgedOf(&record)
-	for i := range candidates {
-		found = append(found, candidates[i].diagnose(tried[i], site, judged))
-	}
-	return found, nil
+	return diagnose(args, tried, site, judgedOf(&record)), nil
 }
 
 // endHeed leaves the heed that judged, which has no other client, and waits until it
@@ -110,66 +104,55 @@ func endHeed(m *control.RunClient, stateDir string) {
 	}
 }
 
-// tryAll makes the fetches of all candidates, doctorWidth at a time.
-func tryAll(ctx context.Context, candidates []candidate, dir string, environ, bare []string) [][]trial {
-	tried := make([][]trial, len(candidates))
-	var all errgroup.Group
-	all.SetLimit(doctorWidth)
-	for i := range candidates {
-		all.Go(func() error { // it has no error: a trial has its own
-			tried[i] = candidates[i].try(ctx, filepath.Join(dir, fmt.Sprint("runtime", i)), environ, bare)
-			return nil
-		})
+// line returns a command line with an address in place of {}, or at its end.
+func line(args []string, address string) []string {
+	if !slices.ContainsFunc(args, func(word string) bool { return strings.Contains(word, "{}") }) {
+		return append(slices.Clone(args), address)
 	}
-	_ = all.Wait()
-	return tried
+	out := make([]string, len(args))
+	for i, word := range args {
+		out[i] = strings.ReplaceAll(word, "{}", address)
+	}
+	return out
 }
 
-// try prepares the candidate in dir and makes its fetches.
-func (p *candidate) try(ctx context.Context, dir string, environ, bare []string) []trial {
-	done := trials()
-	if err := p.prepare(ctx, dir, bare); err != nil {
-		done[0].status, done[0].output = -1, err.Error()
-		return done[:1]
+// diagnose evaluates the fetches of a command.
+func diagnose(args []string, tried []trial, site *doctorSite, judged []judgedRequest) *diagnosis {
+	d := &diagnosis{Name: console.Truncated(strings.Join(args, " "), 40)}
+	d.ProxyHTTP = site.requested("http", allowedPath)
+	d.ProxyHTTPS = slices.ContainsFunc(judged, func(j judgedRequest) bool {
+		return strings.HasPrefix(j.URL, "https://"+doctorHost) || strings.HasPrefix(j.URL, doctorHost+":443")
+	})
+	d.Refusal = d.ProxyHTTP
+	for _, t := range tried {
+		switch {
+		case t.scheme == "https" && t.path == allowedPath:
+			d.Trusted = t.status == 0 && site.requested(t.scheme, t.path)
+		case t.path == refusedPath && (t.scheme == "http" || d.Trusted):
+			d.Refusal = d.Refusal && t.status != 0 && !site.requested(t.scheme, t.path) && refusedByRule(judged, t.scheme+"://"+doctorHost+t.path)
+		}
 	}
-	for i := range done {
-		t := &done[i]
-		address := url.URL{Scheme: t.scheme, Host: p.host(), Path: t.path}
-		t.status, t.output = execute(ctx, dir, environ, p.line(dir, address.String()))
+	d.Missing = d.missing(args)
+	if i := slices.IndexFunc(tried, func(t trial) bool { return (t.status != 0) == (t.path == allowedPath) }); i >= 0 && !d.well() {
+		lines := strings.Split(strings.TrimSpace(tried[i].output), "\n")
+		d.LastLine = console.Quoted(lines[len(lines)-1])
 	}
-	return done
+	return d
 }
 
-// prepare writes and builds the program that fetches, if the runtime needs one.
-func (p *candidate) prepare(ctx context.Context, dir string, environ []string) error {
-	if p.source == "" {
-		return nil
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, p.sourceName), []byte(p.source), 0o600); err != nil {
-		return err
-	}
-	if p.build == nil {
-		return nil
-	}
-	if status, output := execute(ctx, dir, environ, p.build); status != 0 {
-		return fmt.Errorf("%s: %s", strings.Join(p.build, " "), output)
-	}
-	return nil
+func refusedByRule(judged []judgedRequest, address string) bool {
+	return slices.ContainsFunc(judged, func(j judgedRequest) bool {
+		return strings.HasPrefix(j.URL, address) && j.Verdict == "refuse" && j.Reason == "rule"
+	})
 }
 
 // execute runs a command line and returns its exit status and its output. The status
 // is -1 when it was killed or did not start.
-func execute(ctx context.Context, dir string, environ, line []string) (status int, output string) {
+func execute(ctx context.Context, environ, line []string) (status int, output string) {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Env = environ
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		cmd.Dir = dir
-	}
 	cmd.WaitDelay = time.Second // for children that hold its output open
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
@@ -259,28 +242,20 @@ func (s *doctorSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "User-agent: *\nDisallow: "+refusedPath+"\n")
 	case strings.HasSuffix(r.URL.Path, "/info/refs"):
 		fmt.Fprint(w, strings.Repeat("0123456789", 4)+"\trefs/heads/main\n")
-	case strings.HasSuffix(r.URL.Path, videoSuffix):
-		w.Header().Set("Content-Type", "video/mp4")
-		fallthrough
 	default:
 		fmt.Fprintln(w, "a page of heed doctor")
 	}
 }
 
 // requested reports whether a page, or one below it, was requested.
-func (s *doctorSite) requested(scheme, host, path string) bool {
+func (s *doctorSite) requested(scheme, path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.hits, func(hit string) bool { return strings.HasPrefix(hit, scheme+"://"+host+path) })
+	return slices.ContainsFunc(s.hits, func(hit string) bool { return strings.HasPrefix(hit, scheme+"://"+doctorHost+path) })
 }
 
-// config returns the proxy.toml of a heed that reaches the site as the hosts of the
-// candidates and trusts its authority.
-func (s *doctorSite) config(candidates []candidate) []byte {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "[access]\nprivate_destinations = \"allow\"\n[upstream]\nca_file = %q\n[upstream.resolve]\n", s.authority.CertPath())
-	for i := range candidates {
-		fmt.Fprintf(&text, "\"%s:80\" = %q\n\"%[1]s:443\" = %[3]q\n", candidates[i].host(), s.http.Addr(), s.https.Addr())
-	}
-	return text.Bytes()
+// config returns the proxy.toml of a heed that reaches the site and trusts its authority.
+func (s *doctorSite) config() []byte {
+	return fmt.Appendf(nil, "[access]\nprivate_destinations = \"allow\"\n[upstream]\nca_file = %q\n[upstream.resolve]\n\"%s:80\" = %q\n\"%[2]s:443\" = %[4]q\n",
+		s.authority.CertPath(), doctorHost, s.http.Addr(), s.https.Addr())
 }

@@ -22,6 +22,16 @@ func Program(pid int) string {
 	return path
 }
 
+// Arguments returns the command line of a process, as it was started or as the process has
+// changed it since; nil when it cannot be read.
+func Arguments(pid int) []string {
+	text, err := os.ReadFile(Path(pid, "cmdline"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+}
+
 // Started returns the start time of a process, which with its id identifies it; false
 // when there is no such process.
 func Started(pid int) (string, bool) {

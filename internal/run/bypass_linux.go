@@ -15,21 +15,27 @@ import (
 )
 
 // The interval between samples is sampleShare times the duration of one sample, within
-// these bounds.
+// these bounds. At the beginning of a run, which may be all of it, it is shorter.
 const (
 	sampleShare    = 50
 	sampleShortest = 10 * time.Millisecond
 	sampleLongest  = 200 * time.Millisecond
+
+	sampleBeginning     = time.Second
+	sampleShareFirst    = 4
+	sampleShortestFirst = time.Millisecond
 )
 
 // watcher samples the connections of the processes of a run in /proc.
 type watcher struct {
 	group         *process.Group          // the command and its descendants; nil: the system does not list them
 	own           map[netip.AddrPort]bool // addresses of heed's listeners
+	listen        []string                // the same, as they are written
 	inherited     map[uint64]bool         // inodes of sockets inherited from heed run, which are not counted
 	command       int                     // process id of the command
 	done          map[uint64]bool         // inodes of sockets that need no further checks
 	connectedOnce map[uint64]bool         // inodes of UDP sockets that were connected in the last sample
+	programs      programs
 	counts        bypassCounts
 	stop, stopped chan struct{}
 }
@@ -42,7 +48,7 @@ func adoptOrphans() { _ = process.AdoptOrphans() }
 // those of this process, until finish. own lists the addresses of heed's listeners.
 func watch(pid int, own []string) *watcher {
 	w := &watcher{
-		group: process.NewGroup(os.Getpid()), own: addresses(own), command: pid, inherited: map[uint64]bool{}, done: map[uint64]bool{}, connectedOnce: map[uint64]bool{}, counts: bypassCounts{},
+		group: process.NewGroup(os.Getpid()), own: addresses(own), listen: own, command: pid, inherited: map[uint64]bool{}, done: map[uint64]bool{}, connectedOnce: map[uint64]bool{}, counts: bypassCounts{},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	for _, inode := range process.Sockets(os.Getpid()) {
@@ -57,20 +63,26 @@ func (w *watcher) finish() *bypassReport {
 	close(w.stop)
 	<-w.stopped
 	if w.group == nil {
-		return &bypassReport{To: []bypassed{}}
+		return &bypassReport{To: []bypassed{}, Ignoring: []ignoring{}}
 	}
-	return w.counts.result()
+	report := w.counts.result()
+	report.Ignoring = w.programs.ignoring()
+	return report
 }
 
 func (w *watcher) run() {
 	defer close(w.stopped)
-	for {
+	for started := time.Now(); ; {
 		begun := time.Now()
 		w.reap()
 		if w.group != nil {
 			w.sample()
 		}
-		wait := min(max(sampleShare*time.Since(begun), sampleShortest), sampleLongest)
+		share, shortest := time.Duration(sampleShare), sampleShortest
+		if begun.Sub(started) < sampleBeginning {
+			share, shortest = sampleShareFirst, sampleShortestFirst
+		}
+		wait := min(max(share*time.Since(begun), shortest), sampleLongest)
 		select {
 		case <-w.stop:
 			return
@@ -93,6 +105,7 @@ func (w *watcher) sample() {
 	members := w.group.Members()
 	held, fresh := map[uint64]int{}, false
 	for _, pid := range members {
+		w.programs.look(pid, w.listen)
 		for _, inode := range process.Sockets(pid) {
 			if w.inherited[inode] {
 				continue

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/console"
 	"heed/internal/counts"
@@ -18,27 +19,45 @@ import (
 	"heed/rules"
 )
 
-// printSealHint names the sealed run where connections bypassed heed, or where a program does not
-// trust its CA. probe returns why this machine cannot seal.
+// printSealHint names the sealed run, which holds what no variable does. probe returns why
+// this machine cannot seal.
 func printSealHint(w io.Writer, bypass *bypassReport, s *counts.Summary, probe func() error) {
-	bypassed := bypass != nil && bypass.Connections > 0
-	if !bypassed && !untrusting(s) {
-		return
-	}
 	what := "holds it"
 	switch {
-	case !bypassed:
+	case s.Requests == 0 && !untrusting(s):
+		what = "holds every program"
+	case !bypass.suspects() && untrusting(s):
 		what = "makes the libraries of the system trust it"
 	case untrusting(s):
 		what = "holds it, and makes the libraries of the system trust heed's CA"
+	case !bypass.suspects():
+		what = "leaves no other way out: this run was not sealed, and what bypasses the proxy variables is not judged"
 	}
 	switch err := probe(); {
 	case err == nil:
 		fmt.Fprintf(w, "  `heed run --sealed -- CMD` %s; works on this machine\n", what)
+	case errors.Is(err, sealed.ErrUnsupported) && s.Requests > 0:
 	case errors.Is(err, sealed.ErrUnsupported):
+		fmt.Fprintln(w, "  a container or virtual machine whose only exit is heed holds every program (heed help containers)")
+	case s.Requests > 0 && !bypass.suspects() && !untrusting(s): // it is no advice
 	default:
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		fmt.Fprintf(w, "  `heed run --sealed -- CMD` %s; %s (heed doctor)\n", what, why)
+	}
+}
+
+// printNoEnvHint names --no-env in a sealed run where a client began TLS with the proxy, as some
+// do whose proxy support is broken, or where nothing came through.
+func (r *run) printNoEnvHint(w io.Writer, s *counts.Summary) {
+	broken := slices.ContainsFunc(s.Unjudged, func(c counts.ReasonCount) bool {
+		return c.Reason == rules.ReasonMalformed && strings.HasPrefix(c.Detail, audit.TLSForHTTP)
+	})
+	switch {
+	case r.cmd.NoEnv:
+	case broken:
+		fmt.Fprintln(w, "  a program began TLS with the proxy: its proxy support is broken; `heed run --sealed --no-env -- CMD` sets no variables, and holds it all the same")
+	case s.Requests == 0:
+		fmt.Fprintln(w, "  if it should have sent some, its proxy support may be broken: `heed run --sealed --no-env -- CMD` sets no variables, and holds it all the same")
 	}
 }
 
@@ -48,23 +67,24 @@ func untrusting(s *counts.Summary) bool {
 }
 
 // printHints reports that nothing was judged and prints what makes the command use heed:
-// the settings of the programs that bypassed it. Where connections are watched and none was
-// seen, that is one line, except for a command that has others send requests. Else it prints
-// the setting of the command, and for one that is not known or runs others those of the usual
-// kinds.
-func printHints(w io.Writer, bypass *bypassReport, command string) {
+// the sealed run, then the settings of the programs that bypassed it. Where connections are
+// watched and none was seen, that is the setting of the command, if it is known, except for
+// a command that has others send requests. Else it prints the setting of the command, and for
+// one that is not known or runs others those of the usual kinds.
+func printHints(w io.Writer, bypass *bypassReport, s *counts.Summary, command string, probe func() error) {
 	own, known := clientenv.ProgramOf(command)
+	fmt.Fprintf(w, "heed: no request came through: if %s, or a program that it started, sent any, nothing of it was judged\n", console.Printable(filepath.Base(command)))
+	printSealHint(w, bypass, s, probe)
+	if hints := bypassHints(bypass); len(hints) > 0 {
+		printSorted(w, hints)
+		return
+	}
 	if bypass != nil && bypass.Watched && bypass.Connections == 0 && !own.Wraps {
 		advice := "heed help clients"
 		if known { // a connection of a few milliseconds can be missed
 			advice = own.Proxy
 		}
-		fmt.Fprintf(w, "heed: no request came through, and %s opened no connection that heed saw; if it should have: %s\n", console.Printable(filepath.Base(command)), advice)
-		return
-	}
-	fmt.Fprintf(w, "heed: no request came through, so nothing %s did was judged\n", console.Printable(filepath.Base(command)))
-	if hints := bypassHints(bypass); len(hints) > 0 {
-		printSorted(w, hints)
+		fmt.Fprintf(w, "  heed saw no connection of it; if it should have opened one: %s\n", advice)
 		return
 	}
 	fmt.Fprintln(w, "If it should have sent requests, they bypassed the proxy:")
@@ -106,13 +126,21 @@ func printMixedHints(w io.Writer, s *counts.Summary, bypass *bypassReport, comma
 // command has already.
 var setByRun = memo.Expression(`^([A-Z_]+=BUNDLE ?)+(; )?`)
 
-// bypassHints returns the settings of the programs that bypassed heed.
+// bypassHints returns the settings of the programs that bypassed heed, or that ignore the
+// proxy variables.
 func bypassHints(bypass *bypassReport) map[string]string {
 	hints := map[string]string{}
-	if bypass != nil {
-		for _, to := range bypass.To {
-			p, _ := clientenv.ProgramOf(to.Command)
-			hints[console.Quoted(to.Command)+" bypassed heed: "] = p.Proxy
+	if bypass == nil {
+		return hints
+	}
+	for _, to := range bypass.To {
+		p, _ := clientenv.ProgramOf(to.Command)
+		hints[console.Quoted(to.Command)+" bypassed heed: "] = p.Proxy
+	}
+	for _, ran := range bypass.Ignoring {
+		name := console.Quoted(filepath.Base(ran.Program))
+		if p, _ := clientenv.ProgramOf(ran.Program); hints[name+" bypassed heed: "] == "" {
+			hints[name+": "] = p.Proxy
 		}
 	}
 	return hints

@@ -35,11 +35,12 @@ type RunCmd struct {
 	Agent    string   `placeholder:"NAME" help:"Judge the command as NAME and send NAME to sites; needs --contact."`
 	Contact  string   `placeholder:"URL" help:"Send this URL or mail address with --agent."`
 	Observe  bool     `help:"Refuse nothing; report what would be refused."`
-	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"Exit with 3 when a rule or a setting would refuse a request."`
+	FailOn   []string `placeholder:"WHAT" enum:"would-refuse,bypass" help:"Exit with 3 on would-refuse (see --observe) or bypass. Repeatable."`
 	Sign     string   `placeholder:"FILE" help:"Sign requests with the key in FILE; needs --sign-agent (heed help identity)."`
 	SignAt   string   `name:"sign-agent" placeholder:"URL" help:"The URL at which sites find the key of --sign."`
 	Service  []string `sep:"none" placeholder:"HOST" help:"Do not judge requests to HOST, a service that is not crawled. Repeatable."`
 	Sealed   bool     `help:"Leave the command no network exit but heed (Linux; heed help sealed)."`
+	NoEnv    bool     `help:"With --sealed: set no variables, for programs whose proxy support is broken."`
 
 	AllowHostPort []uint16 `placeholder:"PORT" help:"With --sealed: reach PORT of this machine's loopback. Repeatable."`
 	AllowSocket   []string `sep:"none" placeholder:"PATH" help:"With --sealed: permit the Unix socket PATH. Repeatable."`
@@ -140,9 +141,15 @@ func ClientEnviron(a *console.App, m *control.RunClient, stateDir string, found 
 	return clientenv.ClientEnviron(a.Environ, m.Listen, files), nil
 }
 
-// exitObserved is the status for a command that succeeded although a request would have
-// been refused.
+// exitObserved is the status for a command that succeeded although --fail-on names what
+// happened.
 const exitObserved = 3
+
+// The values of --fail-on.
+const (
+	failObserved = "would-refuse"
+	failBypass   = "bypass"
+)
 
 // refusals returns the number of requests that the site or the operator refuses.
 func refusals(c *reason.Counts) int64 {
@@ -150,27 +157,59 @@ func refusals(c *reason.Counts) int64 {
 }
 
 // failOn returns the exit status of heed: with --fail-on, a command that succeeded fails
-// when a request would have been refused by the site or by the operator, or when there is
-// no summary. A site whose robots.txt cannot be read refuses nothing.
+// when what the flag names happened, or when there is no summary.
 func (r *run) failOn(status int, s *counts.Summary) int {
 	switch {
-	case status != 0 || r.cmd.FailOn == "":
+	case status != 0 || len(r.cmd.FailOn) == 0:
 		return status
 	case s == nil:
 		return console.ExitUsage
 	}
-	observed := refusals(&s.WouldBe)
-	print := !r.cmd.Quiet && !r.cmd.JSON
-	if observed == 0 {
-		if refused := refusals(&s.Classes); refused > 0 && print {
-			fmt.Fprintf(r.app.Stderr, "heed: --fail-on would-refuse counts only requests in observe mode, and %s refused: add --observe\n", requestsWere(uint64(refused)))
+	for _, what := range r.cmd.FailOn {
+		why := r.bypassed(s)
+		if what == failObserved {
+			why = r.observed(s)
 		}
-		return 0
+		if why == "" {
+			continue
+		}
+		if !r.cmd.Quiet && !r.cmd.JSON {
+			fmt.Fprintf(r.app.Stderr, "heed: status %d, since %s (--fail-on %s)\n", exitObserved, why, what)
+		}
+		return exitObserved
 	}
-	if print {
-		fmt.Fprintf(r.app.Stderr, "heed: status %d, since %s would be refused (--fail-on would-refuse)\n", exitObserved, console.Plural(uint64(observed), "request"))
+	return 0
+}
+
+// observed returns which requests would have been refused by the site or by the operator;
+// empty: none. A site whose robots.txt cannot be read refuses nothing.
+func (r *run) observed(s *counts.Summary) string {
+	if n := refusals(&s.WouldBe); n > 0 {
+		return console.Plural(uint64(n), "request") + " would be refused"
 	}
-	return exitObserved
+	if n := refusals(&s.Classes); n > 0 && !r.cmd.Quiet && !r.cmd.JSON {
+		fmt.Fprintf(r.app.Stderr, "heed: --fail-on would-refuse counts only requests in observe mode, and %s refused: add --observe\n", requestsWere(uint64(n)))
+	}
+	return ""
+}
+
+// bypassed returns why requests may have bypassed heed; empty: there is no sign of it. A
+// sealed run has no other way.
+func (r *run) bypassed(s *counts.Summary) string {
+	b := r.bypass
+	switch {
+	case b == nil:
+		return ""
+	case !b.Watched:
+		return "this system does not list the connections of the run's processes"
+	case b.Connections > 0:
+		return "at least " + console.Plural(b.Connections, "connection") + " bypassed heed"
+	case len(b.Ignoring) > 0:
+		return b.Ignoring[0].words() + " ran, which ignores the proxy variables"
+	case s.Requests == 0:
+		return "no request came through"
+	}
+	return ""
 }
 
 // closeLog waits until the log is written and closes it, and reports lines that were lost.

@@ -92,9 +92,10 @@ func TestARunPrintsTheOutcomesOfItsRequests(t *testing.T) {
 	if status != 0 || !strings.HasPrefix(stdout, "curl/") {
 		t.Fatalf("status %d, the page is %q; %s", status, stdout, stderr)
 	}
-	want := "heed: 1 request came through, to " + strings.TrimPrefix(target, "http://") + ": 1 allowed, 0 refused by rule\n  judged by path: all of what came through heed\n"
-	said, _, _ := strings.Cut(stderr, "  waited: ") // for robots.txt, on a busy machine
-	if said != want {
+	want := "heed: 1 request came through, to " + strings.TrimPrefix(target, "http://") + ": 1 allowed, 0 refused by rule\n  judged by path: all of the requests that came through heed\n"
+	said, rest, _ := strings.Cut(stderr, "  `heed run --sealed")
+	said, _, _ = strings.Cut(said, "  waited: ") // for robots.txt, on a busy machine
+	if said != want || !strings.Contains(rest, "this run was not sealed") {
 		t.Errorf("it says %q, want %q", stderr, want)
 	}
 }

@@ -25,6 +25,8 @@ type sealedReport struct {
 // checkSealed checks the flags of a sealed run.
 func (c *RunCmd) checkSealed() error {
 	switch {
+	case !c.Sealed && c.NoEnv:
+		return errors.New("--no-env needs --sealed: without the variables, an unsealed run does not use heed")
 	case !c.Sealed && len(c.AllowHostPort) > 0:
 		return errors.New("--allow-host-port needs --sealed: an unsealed run reaches all ports of this machine")
 	case !c.Sealed && len(c.AllowSocket) > 0:
@@ -81,8 +83,17 @@ func (r *run) checkHostPorts() error {
 // ownLoopback are the hosts that a sealed run reaches without heed: its own.
 const ownLoopback = "localhost,127.0.0.1,::1"
 
-// sealedEnviron returns environ for a sealed run, whose loopback addresses are its own.
-func sealedEnviron(environ []string) []string {
+// sealedEnviron returns the environment of a sealed run, whose loopback addresses are its own:
+// environ, which has heed's variables, or with --no-env that of heed without any that names
+// a proxy.
+func (r *run) sealedEnviron(environ []string) []string {
+	if r.cmd.NoEnv {
+		proxies := clientenv.NamesOf(clientenv.ProxyURL)
+		return slices.DeleteFunc(slices.Clone(r.app.Environ), func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return slices.Contains(proxies, name)
+		})
+	}
 	for _, name := range clientenv.NamesOf(clientenv.NoHost) {
 		environ = clientenv.SetVariable(environ, name, ownLoopback)
 	}
@@ -99,7 +110,7 @@ func (r *run) sealedChild(environ []string) (status int, err error) {
 	signals := notifySignals()
 	defer signal.Stop(signals)
 	bundle, _ := console.Lookup(environ, "SSL_CERT_FILE")
-	command := sealed.Command{Path: r.path, Args: r.args, Env: sealedEnviron(environ), Keep: []string{filepath.Dir(bundle)},
+	command := sealed.Command{Path: r.path, Args: r.args, Env: r.sealedEnviron(environ), Keep: []string{filepath.Dir(bundle)},
 		Roots: bundle, RootFiles: ca.SystemFiles()}
 	if err := r.seals.Exec(command); err != nil {
 		if exec, ok := errors.AsType[*sealed.ExecError](err); ok {

@@ -63,18 +63,20 @@ func (r *run) printReport(w io.Writer, s *counts.Summary) {
 	}
 	r.bypass.print(w)
 	switch {
-	case s.Requests > 0:
-		printMixedHints(w, s, r.bypass, r.args[0])
-	case r.sealed != nil:
+	case s.Requests == 0 && r.sealed != nil:
 		fmt.Fprintf(w, "heed: no request came through: %s sent none\n", console.Printable(filepath.Base(r.args[0])))
+	case s.Requests == 0:
+		printHints(w, r.bypass, s, r.args[0], sealed.Probe)
 	default:
-		printHints(w, r.bypass, r.args[0])
+		printMixedHints(w, s, r.bypass, r.args[0])
+		if r.sealed == nil {
+			printSealHint(w, r.bypass, s, sealed.Probe)
+		}
 	}
 	if r.sealed != nil {
+		r.printNoEnvHint(w, s)
 		fmt.Fprintln(w, r.sealed.words())
-		return
 	}
-	printSealHint(w, r.bypass, s, sealed.Probe)
 }
 
 // maxBypassed is the greatest number of destinations in a bypassReport.
@@ -87,6 +89,21 @@ type bypassReport struct {
 	Watched     bool       `json:"watched"`
 	Connections uint64     `json:"connections"`
 	To          []bypassed `json:"to"` // most connections first, at most maxBypassed
+	// Ignoring are the programs of the run that ignore the proxy variables, whether a
+	// connection of theirs was seen or not.
+	Ignoring []ignoring `json:"ignoring"`
+}
+
+// ignoring is a program that ignores the proxy variables.
+type ignoring struct {
+	Program string `json:"program"`           // its path
+	Version string `json:"version,omitempty"` // where that matters
+}
+
+// suspects reports whether something of the run bypassed heed, or probably did. Nil is of a
+// run that had no other way.
+func (r *bypassReport) suspects() bool {
+	return r != nil && (r.Connections > 0 || len(r.Ignoring) > 0)
 }
 
 // bypassed is one destination of one command.
@@ -97,9 +114,15 @@ type bypassed struct {
 	Connections uint64 `json:"connections"`
 }
 
-// print writes the line of the summary; nothing when there were no connections.
+// print writes the lines of the summary; nothing where there is nothing to report.
 func (r *bypassReport) print(w io.Writer) {
-	if r == nil || r.Connections == 0 {
+	if r == nil {
+		return
+	}
+	for _, p := range r.Ignoring {
+		fmt.Fprintf(w, "heed: %s ran, which ignores the proxy variables: what it requested was not judged, unless the program sets the proxy itself\n", p.words())
+	}
+	if r.Connections == 0 {
 		return
 	}
 	var named []string
@@ -118,6 +141,11 @@ func (r *bypassReport) print(w io.Writer) {
 		named = append(named, fmt.Sprintf("%d more", more))
 	}
 	fmt.Fprintf(w, "heed: at least %s bypassed heed (not judged): %s\n", console.Plural(r.Connections, "connection"), strings.Join(named, ", "))
+}
+
+// words returns the name and version of a program.
+func (p *ignoring) words() string {
+	return strings.TrimSpace(console.Quoted(filepath.Base(p.Program)) + " " + p.Version)
 }
 
 // hostName returns a host for a person. A request that is not valid HTTP has none.
@@ -149,9 +177,9 @@ func printSummary(w io.Writer, s *counts.Summary) {
 		})
 	}
 	if s.ByPath == s.Requests {
-		fmt.Fprintln(out, "  judged by path: all of what came through heed")
+		fmt.Fprintln(out, "  judged by path: all of the requests that came through heed")
 	} else {
-		fmt.Fprintf(out, "  judged, of what came through heed: %s\n", s.Coverage())
+		fmt.Fprintf(out, "  judged, of the requests that came through heed: %s\n", s.Coverage())
 	}
 	part(out, s.Refusals, func(c counts.RuleCount) string {
 		class := cmp.Or(c.Class, "not allowed")

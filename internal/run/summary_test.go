@@ -11,6 +11,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/clientenv"
+	"heed/internal/console"
 	"heed/internal/counts"
 	"heed/internal/reason"
 	"heed/internal/sealed"
@@ -72,7 +73,7 @@ func TestSummaryPrintsEveryKindOfOutcome(t *testing.T) {
   only observed; in enforce mode they would be: 1 refused by rule
   a.test: 13 requests, 9 allowed, 2 refused by rule, 1 rules unavailable, 1 failed
   b.test: 1 request, 0 allowed, 0 refused by rule, 1 not judged
-  judged, of what came through heed: 12 (85.7%) by their path, 1 (7.1%) by their host alone; 1 (7.1%) could not be judged at all
+  judged, of the requests that came through heed: 12 (85.7%) by their path, 1 (7.1%) by their host alone; 1 (7.1%) could not be judged at all
   refused by rule 2 x a.test: robots.txt line 12 Disallow: /private (group *)
   would be refused by rule 1 x a.test: robots.txt line 13 Disallow: /seen (group *)
   rules unavailable 1 x a.test: its robots.txt could not be read [robots-unreachable]
@@ -135,17 +136,17 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 		"links2": "links: links -http-proxy HEED", "wget2": "wget2: ", "httrack": "HTTrack: httrack -P HEED", "Rscript": "R: ",
 	} {
 		var out bytes.Buffer
-		printHints(&out, nil, command)
+		printHints(&out, nil, &counts.Summary{}, command, works)
 		lines := strings.Split(out.String(), "\n")
 		if p, _ := clientenv.ProgramOf(command); p.Wraps {
-			lines = slices.Delete(lines, 3, len(lines)-3)
+			lines = slices.Delete(lines, 4, len(lines)-3)
 		}
-		if len(lines) != 6 || !strings.HasPrefix(lines[2], "  "+want) || !strings.HasPrefix(lines[3], "  Others: ") {
+		if len(lines) != 7 || !strings.HasPrefix(lines[3], "  "+want) || !strings.HasPrefix(lines[4], "  Others: ") {
 			t.Errorf("for %s it prints\n%s", command, &out)
 		}
 	}
 	var out bytes.Buffer
-	printHints(&out, nil, "./crawl")
+	printHints(&out, nil, &counts.Summary{}, "./crawl", works)
 	for _, p := range clientenv.Programs {
 		if strings.Contains(out.String(), "  "+p.Kind+": ") != p.Usual {
 			t.Errorf("for an unknown command, %s:\n%s", p.Kind, &out)
@@ -157,9 +158,13 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 // and no others.
 func TestTheHintsAreThoseOfTheProgramsThatBypassed(t *testing.T) {
 	var out strings.Builder
-	printHints(&out, &bypassReport{Watched: true, Connections: 2, To: []bypassed{{"beam.smp", "192.0.2.1:443", "tcp", 1}, {"tclsh8.6", "192.0.2.1:80", "tcp", 1}}}, "sh")
+	bypass := &bypassReport{
+		Watched: true, Connections: 2, To: []bypassed{{"beam.smp", "192.0.2.1:443", "tcp", 1}, {"tclsh8.6", "192.0.2.1:80", "tcp", 1}},
+		Ignoring: []ignoring{{"/usr/bin/tclsh8.6", ""}, {"/usr/bin/node", "20.20.2"}},
+	}
+	printHints(&out, bypass, &counts.Summary{}, "sh", works)
 	lines := strings.Split(out.String(), "\n")
-	if len(lines) != 5 || !strings.HasPrefix(lines[1], "  beam.smp bypassed heed: httpc:set_options(") || !strings.HasPrefix(lines[2], "  tclsh8.6 bypassed heed: the package autoproxy") {
+	if len(lines) != 7 || !strings.HasPrefix(lines[2], "  beam.smp bypassed heed: httpc:set_options(") || !strings.HasPrefix(lines[3], "  node: NODE_USE_ENV_PROXY=1 must reach it") || !strings.HasPrefix(lines[4], "  tclsh8.6 bypassed heed: the package autoproxy") {
 		t.Errorf("it prints\n%s", &out)
 	}
 }
@@ -188,39 +193,87 @@ func TestHintsAreGivenWhenSomeRequestsCameThrough(t *testing.T) {
 	}
 }
 
-// A command that opened no connection gets one line, and one that may have left them to
+// works is a probe of a machine that can seal runs.
+func works() error { return nil }
+
+// The first advice where nothing came through is the sealed run, whatever else is known. A
+// command that opened no connection gets one line more, and one that may have left them to
 // another program what holds that.
-func TestACommandWithoutConnectionsGetsOneLine(t *testing.T) {
-	for command, lines := range map[string]int{"true": 1, "/bin/sh": 1, "python3": 1, "java": 1, "docker": 10, "sudo": 10} {
-		var out strings.Builder
-		printHints(&out, &bypassReport{Watched: true}, command)
-		if n := strings.Count(out.String(), "\n"); (n == 1) != (lines == 1) || !strings.HasPrefix(out.String(), "heed: no request came through") {
-			t.Errorf("%s: %q", command, out.String())
+func TestWhereNothingCameThroughTheSealedRunIsTheFirstAdvice(t *testing.T) {
+	some := []bypassed{{"curl", "192.0.2.1:80", "tcp", 1}}
+	for _, bypass := range []*bypassReport{nil, {}, {Watched: true}, {Watched: true, Connections: 1, To: some}, {Watched: true, Ignoring: []ignoring{{"/usr/bin/node", "20.20.2"}}}} {
+		for _, command := range []string{"true", "python3", "docker", "sudo", "./crawl"} {
+			var out strings.Builder
+			printHints(&out, bypass, &counts.Summary{}, command, works)
+			lines := strings.Split(out.String(), "\n")
+			if !strings.HasPrefix(lines[0], "heed: no request came through") || lines[1] != "  `heed run --sealed -- CMD` holds every program; works on this machine" || strings.Count(out.String(), "--sealed -- CMD") != 1 {
+				t.Errorf("%+v, %s: %q", bypass, command, out.String())
+			}
+			quiet := bypass != nil && bypass.Watched && !bypass.suspects() && command != "docker" && command != "sudo"
+			if quiet != (len(lines) == 4) {
+				t.Errorf("%+v, %s: %d lines: %q", bypass, command, len(lines), out.String())
+			}
 		}
 	}
 }
 
-// What bypassed heed, and what does not trust its CA, is held by a sealed run: the last line says
-// whether this machine can do one.
+// What bypassed heed, and what does not trust its CA, is held by a sealed run. A run that
+// could have been sealed is told so once, also when nothing is known to have bypassed it.
 func TestTheSealedRunIsTheAnswer(t *testing.T) {
 	some := &bypassReport{Watched: true, Connections: 1, To: []bypassed{{"crawl", "192.0.2.1:80", "tcp", 1}}}
-	rejected := &counts.Summary{Unjudged: []counts.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
+	ran := &bypassReport{Watched: true, Ignoring: []ignoring{{"/usr/bin/node", "20.20.2"}}}
+	rejected := &counts.Summary{Counts: counts.Counts{Requests: 1}, Unjudged: []counts.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
+	through := &counts.Summary{Counts: counts.Counts{Requests: 1}}
+	cannot := errors.New("this machine cannot seal a run: namespaces\nSet it")
+	const open = "  `heed run --sealed -- CMD` leaves no other way out: this run was not sealed, and what bypasses the proxy variables is not judged; works on this machine\n"
 	for _, c := range []struct {
 		bypass  *bypassReport
 		summary *counts.Summary
 		probe   error
 		want    string
 	}{
-		{some, &counts.Summary{}, nil, "  `heed run --sealed -- CMD` holds it; works on this machine\n"},
+		{some, through, nil, "  `heed run --sealed -- CMD` holds it; works on this machine\n"},
+		{ran, through, nil, "  `heed run --sealed -- CMD` holds it; works on this machine\n"},
 		{nil, rejected, nil, "  `heed run --sealed -- CMD` makes the libraries of the system trust it; works on this machine\n"},
 		{some, rejected, nil, "  `heed run --sealed -- CMD` holds it, and makes the libraries of the system trust heed's CA; works on this machine\n"},
-		{some, &counts.Summary{}, errors.New("this machine cannot seal a run: namespaces\nSet it"), "  `heed run --sealed -- CMD` holds it; this machine cannot seal a run: namespaces (heed doctor)\n"},
-		{some, &counts.Summary{}, sealed.ErrUnsupported, ""},
-		{&bypassReport{Watched: true}, &counts.Summary{}, nil, ""},
+		{some, through, cannot, "  `heed run --sealed -- CMD` holds it; this machine cannot seal a run: namespaces (heed doctor)\n"},
+		{some, through, sealed.ErrUnsupported, ""},
+		{nil, &counts.Summary{}, sealed.ErrUnsupported, "  a container or virtual machine whose only exit is heed holds every program (heed help containers)\n"},
+		{&bypassReport{Watched: true}, through, nil, open},
+		{&bypassReport{Watched: true}, through, cannot, ""},
 	} {
 		var out strings.Builder
 		if printSealHint(&out, c.bypass, c.summary, func() error { return c.probe }); out.String() != c.want {
 			t.Errorf("got %q, want %q", out.String(), c.want)
+		}
+	}
+}
+
+// With --fail-on bypass, a command that succeeded fails where nothing came through, where a
+// connection bypassed heed or a program ran that ignores the variables; a sealed run does not.
+func TestFailOnBypass(t *testing.T) {
+	through, nothing := &counts.Summary{Counts: counts.Counts{Requests: 1}}, &counts.Summary{}
+	for _, c := range []struct {
+		what    string
+		bypass  *bypassReport
+		summary *counts.Summary
+		status  int
+		want    string
+	}{
+		{"all came through", &bypassReport{Watched: true}, through, 0, ""},
+		{"nothing did", &bypassReport{Watched: true}, nothing, 3, "heed: status 3, since no request came through (--fail-on bypass)\n"},
+		{"a connection did not", &bypassReport{Watched: true, Connections: 2}, through, 3, "heed: status 3, since at least 2 connections bypassed heed (--fail-on bypass)\n"},
+		{"Node 20 ran", &bypassReport{Watched: true, Ignoring: []ignoring{{"/usr/bin/node", "20.20.2"}}}, through, 3, "heed: status 3, since node 20.20.2 ran, which ignores the proxy variables (--fail-on bypass)\n"},
+		{"connections are not listed", &bypassReport{}, through, 3, "heed: status 3, since this system does not list the connections of the run's processes (--fail-on bypass)\n"},
+		{"sealed", nil, nothing, 0, ""},
+		{"the command failed", &bypassReport{Watched: true}, nothing, 7, ""},
+		{"no summary", &bypassReport{Watched: true}, nil, 2, ""},
+	} {
+		var errs strings.Builder
+		r := &run{app: &console.App{Stderr: &errs}, cmd: &RunCmd{FailOn: []string{failObserved, failBypass}}, bypass: c.bypass}
+		begin := map[bool]int{true: 7}[c.status == 7]
+		if got := r.failOn(begin, c.summary); got != c.status || errs.String() != c.want {
+			t.Errorf("%s: status %d, %q", c.what, got, errs.String())
 		}
 	}
 }

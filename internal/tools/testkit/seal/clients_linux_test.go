@@ -174,3 +174,29 @@ func (c client) isHeld(t *testing.T, o *outside, uid uint32, origin *testkit.Ori
 		}
 	}
 }
+
+// A client whose proxy support is broken fails in a sealed run with variables, and the summary
+// names what helps: without them it gets its page, and none that it may not get.
+func TestABrokenProxySupport_NeedsARunWithoutVariables(t *testing.T) {
+	testkit.Program(t, "wget2")
+	o := newOutside(t)
+	get := []string{"wget2", "--tries=1", "--no-robots", "-qO-"}
+	out, errs, _ := o.run(ordinaryUser(), nil, append(get, "https://site.test/a")...)
+	if strings.Contains(out, "the page") || !strings.Contains(errs, "\n  a program began TLS with the proxy: its proxy support is broken; `heed run --sealed --no-env -- CMD`") {
+		t.Errorf("with variables: %q\n%s", out, errs)
+	}
+	for path, want := range map[string]bool{"a": true, "private": false} {
+		out, errs, _ := o.run(ordinaryUser(), []string{"--no-env"}, append(get, "https://site.test/"+path)...)
+		if strings.Contains(out, "the page") != want || strings.Contains(errs, "--no-env") || !strings.Contains(errs, "heed: 1 request came through, to site.test") {
+			t.Errorf("%s without variables: %q\n%s", path, out, errs)
+		}
+	}
+	out, _, _ = o.run(ordinaryUser(), []string{"--no-env", "--quiet"}, "env")
+	if strings.Contains(strings.ToLower(out), "proxy=") || strings.Contains(out, "SSL_CERT_FILE") || !strings.Contains(out, "SEAL_PORT=") {
+		t.Errorf("the environment is %s", out)
+	}
+	o.reachedOnlyThroughHeed(t)
+}
+
+// ordinaryUser returns a user without rights.
+func ordinaryUser() uint32 { return users()["user"] }

@@ -55,6 +55,7 @@ func newEngine(p *Proxy, hook requestHook) http.Handler {
 func onRequest(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
 	x := exchangeOf(r.Context())
 	if x.decide(x); x.refusal != nil {
+		x.closePort()
 		return r, x.writer.takeHeader(x.refusal.Response(r))
 	}
 	ctx.RoundTripper = forwarding

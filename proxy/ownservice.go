@@ -16,6 +16,9 @@ type OwnServices struct {
 	// host:port; false when there is none. It must be fast for other hosts.
 	Find func(hostPort string) (at netip.AddrPort, ok bool)
 
+	// Vacant reports whether host:port is a loopback address at which nothing listens now.
+	Vacant func(hostPort string) bool
+
 	// Upstream and DialTunnel reach such services and nothing else.
 	Upstream   upstream.Sender
 	DialTunnel func(ctx context.Context, hostPort string) (net.Conn, error)

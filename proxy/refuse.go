@@ -97,6 +97,7 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 			who = "upstream proxy: "
 		}
 		o.Err = who + x.refusal.ErrorType + ": " + safetext.Error(err)
+		x.closePort()
 	}
 	if x.Context.Err() != nil {
 		o.Err = "client: left before the site answered"
@@ -120,9 +121,22 @@ func (x *exchange) refuser() refusal.Proxy {
 // remark returns the Proxy-Status field for a site's own answer; empty for none.
 func (x *exchange) remark() string { return x.refuser().Remark(&x.entry, x.paced) }
 
+// closePort ends x without an answer if nothing listens at the port of this machine that a
+// client of OwnServices requests: programs look for a free port in that way, and the answer of a
+// proxy looks as if it was taken.
+func (x *exchange) closePort() {
+	s := x.proxy.config.OwnServices
+	if s == nil || x.refusal.ErrorType != upstream.ConnectionRefused || !s.Vacant(x.req.origin.HostPort()) {
+		return
+	}
+	x.entry.Outcome.Err = "site: " + x.refusal.ErrorType + ": nothing listens at this port, and the connection was closed as by the port"
+	panic(http.ErrAbortHandler)
+}
+
 // answer records x's refusal and writes it without asking the engine.
 func (x *exchange) answer(r *http.Request) {
 	x.record()
+	x.closePort()
 	x.writer.send(x.refusal.Response(r))
 	if x.upload.pending.Load() {
 		x.upload.drain(&x.writer, r)

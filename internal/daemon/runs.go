@@ -258,7 +258,7 @@ func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config
 	c.Live, c.Settings = s.settings.Load, *s.settings.Load()
 	if s.group != nil {
 		to := upstream.NewHostTransports(upstream.TransportConfig{Connect: s.group.Dial})
-		c.OwnServices = &proxy.OwnServices{Find: s.group.Service, Upstream: to, DialTunnel: to.DialTunnel}
+		c.OwnServices = &proxy.OwnServices{Find: s.group.Service, Vacant: s.group.Vacant, Upstream: to, DialTunnel: to.DialTunnel}
 	}
 	return c
 }

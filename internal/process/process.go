@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,6 +45,16 @@ func (g *Group) Service(hostPort string) (at netip.AddrPort, ok bool) {
 		}
 	}
 	return at, false
+}
+
+// Vacant reports whether hostPort is a loopback address or the name localhost with a port at
+// which no program listens now.
+func (g *Group) Vacant(hostPort string) bool {
+	all := loopback(hostPort)
+	return g != nil && len(all) > 0 && !slices.ContainsFunc(all, func(at netip.AddrPort) bool {
+		ours, others := g.listeners(at)
+		return ours || others
+	})
 }
 
 // loopback returns the addresses of hostPort, in the order in which they are

@@ -30,7 +30,7 @@ server.serve_forever()
 // Requests of a command to its own server on this machine are recorded and not judged,
 // plain or in a tunnel, also when the server has lost its parent. The same pages of a
 // server that is not the command's are refused, and so are those of its own once that has
-// ended and another program has its port.
+// ended: nothing listens at its port, and the connection is closed without an answer.
 func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 	testkit.Serve(t, "")
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -49,7 +49,7 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 		kill $(cat pid); while kill -0 $(cat pid) 2>/dev/null; do sleep 0.01; done
 		get http://localhost:$port/6`
 	_, stdout, stderr := heedRun(t, RunCmd{Command: command("sh", "-c", shell), Log: log})
-	if want := "200 200 200 403 403 502 "; stdout != want {
+	if want := "200 200 200 403 403 000 "; stdout != want {
 		t.Errorf("the answers are %q, want %q\n%s", stdout, want, stderr)
 	}
 	if !strings.Contains(stderr, ": a local service of the command itself") {
@@ -67,5 +67,28 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 	want := []string{own, own, own, "refuse rule path", "refuse rule path", "refuse origin-unreachable path"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("recorded\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A program that looks for a free port of this machine finds one, plain or in a tunnel, and
+// the record has its requests as failed; what another program serves is answered as ever.
+func TestAFreePortOfThisMachineLooksFree(t *testing.T) {
+	testkit.Serve(t, "")
+	_, stdout, stderr := heedRun(t, RunCmd{Command: command("python3", "-c", `
+import socket, urllib.request, urllib.error
+with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    port = s.getsockname()[1]
+for url in f"http://localhost:{port}/json", f"http://127.0.0.1:{port}/json", f"https://localhost:{port}/":
+    try: print(urllib.request.urlopen(url).status)
+    except urllib.error.HTTPError as e: print("taken:", e.code)
+    except OSError as e: print("free")
+print(urllib.request.urlopen("`+testkit.Page(t)+`").status)
+`)})
+	if stdout != "free\nfree\nfree\n200\n" {
+		t.Errorf("it found %q\n%s", stdout, stderr)
+	}
+	if !strings.HasPrefix(stderr, "heed: 4 requests came through") || !strings.Contains(stderr, "3 failed") {
+		t.Errorf("the summary is\n%s", stderr)
 	}
 }

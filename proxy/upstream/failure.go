@@ -260,7 +260,7 @@ func proxyFailure(err error) (status int, errorType string) {
 		case strings.Contains(text, "not allowed"):
 			return http.StatusBadGateway, "http_request_denied"
 		case text == "unknown error connection refused":
-			return http.StatusBadGateway, "connection_refused"
+			return http.StatusBadGateway, ConnectionRefused
 		case strings.Contains(text, "unreachable"):
 			return http.StatusBadGateway, "destination_ip_unroutable"
 		}
@@ -297,7 +297,7 @@ func siteFailure(err error) (status int, errorType string) {
 	case is[tls.RecordHeaderError](err), errors.As(err, &unanswered) && unanswered.Stage == NoTLS && ofTLS(unanswered.Err):
 		return http.StatusBadGateway, "tls_protocol_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return http.StatusBadGateway, "connection_refused"
+		return http.StatusBadGateway, ConnectionRefused
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return http.StatusBadGateway, "destination_ip_unroutable"
 	case errors.As(err, &fault) && fault.Answer:
@@ -336,3 +336,7 @@ func IsShortOfFiles(err error) bool {
 func isUnparsable(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "tls: failed to parse certificate from server")
 }
+
+// ConnectionRefused is the error type of a site at whose port nothing listens (RFC 9209
+// §2.3.6).
+const ConnectionRefused = "connection_refused"

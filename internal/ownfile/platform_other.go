@@ -16,6 +16,8 @@ func others(string, fs.FileInfo) string { return "" }
 // Owner returns false: access lists determine who may use a file.
 func Owner(fs.FileInfo) (uid int, ok bool) { return 0, false }
 
+func inode(fs.FileInfo) string { return "" }
+
 // errLock is the error on systems where files cannot be locked as on Unix.
 var errLock = errors.New("file locks are not supported on this system")
 

@@ -60,6 +60,15 @@ func Owner(info fs.FileInfo) (uid int, ok bool) {
 	return int(stat.Uid), true
 }
 
+// inode returns the number of a file in its file system; empty where files have none.
+func inode(info fs.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatUint(uint64(stat.Ino), 10)
+}
+
 // tryLock locks the file exclusively, or fails immediately.
 func tryLock(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
 

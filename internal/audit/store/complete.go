@@ -29,7 +29,7 @@ func Open(path string, o Options) (*Writer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{},
+	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{}, maxLog: maxLog,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	err := w.openFiles(lockTimeout)
 	if err != nil {
@@ -98,7 +98,12 @@ func (w *Writer) Complete() error {
 	w.mu.Unlock()
 	rows, err := w.add(rows, number)
 	w.unsure = err != nil
+	var long error
+	if err == nil {
+		long = w.db.long(longLog)
+	}
 	w.mu.Lock()
+	w.health.long = long
 	w.setHealthLocked(&w.health.db, err)
 	if err != nil {
 		w.queue = append(rows, w.queue...)
@@ -127,8 +132,11 @@ func (w *Writer) add(rows []byte, block uint64) ([]byte, error) {
 	if w.unsure { // an earlier try may have added them
 		rows, err = w.db.missing(nil, rows)
 	}
+	if err == nil && len(rows) > 0 {
+		err = w.db.long(w.maxLog)
+	}
 	if err != nil || len(rows) == 0 {
-		return rows, err
+		return rows, w.db.heldBy(err)
 	}
 	if err = w.db.add(rows, w.o.Now()); err == nil {
 		err = w.db.remember(block)
@@ -137,7 +145,7 @@ func (w *Writer) add(rows []byte, block uint64) ([]byte, error) {
 		w.db.sized()
 		err = w.db.complete() // SQLite does not notice
 	}
-	return rows, err
+	return rows, w.db.heldBy(err)
 }
 
 // flush writes the next batch unless a caller that waits for it does.

@@ -71,10 +71,14 @@ func (s *files) itself() error {
 	if _, err := s.claim.ReadAt(head, 0); err != nil || string(head[:len(magic)]) != magic {
 		return errCut(s.name)
 	}
-	if info, err := s.claim.Stat(); err != nil || info.Size() < s.size {
-		return cmp.Or(err, errCut(s.name))
+	info, err := s.claim.Stat()
+	if err == nil && info.Size() < s.size {
+		if whole := wholeSize(head); whole == 0 || info.Size() < whole {
+			return errCut(s.name)
+		}
+		s.size = info.Size() // another program has made it smaller: VACUUM
 	}
-	return nil
+	return err
 }
 
 // whole returns an error when audit.db has no header, or when its write-ahead log has
@@ -87,19 +91,27 @@ func (s *files) whole() error {
 	if s.index == nil {
 		return nil
 	}
-	i, h := make([]byte, 2*indexHeader), make([]byte, logHeader)
-	if _, err := s.index.ReadAt(i, 0); err != nil || i[12] == 0 {
-		return errCut(s.name + "-shm")
+	var before []byte
+	for range 10 {
+		i, h := make([]byte, 2*indexHeader), make([]byte, logHeader)
+		if _, err := s.index.ReadAt(i, 0); err != nil || i[12] == 0 {
+			return errCut(s.name + "-shm")
+		}
+		frames, page := int64(binary.NativeEndian.Uint32(i[16:])), int64(binary.NativeEndian.Uint16(i[14:]))
+		if frames == 0 || !bytes.Equal(i[:indexHeader], i[indexHeader:]) { // it is empty, or being written
+			return nil
+		}
+		_, err := s.log.ReadAt(h, 0)
+		info, err2 := s.log.Stat()
+		if err == nil && err2 == nil && bytes.Equal(h[16:24], i[32:40]) && info.Size() >= logHeader+frames*(frameHeader+page) {
+			return nil
+		}
+		if bytes.Equal(i, before) { // else another program has begun the log anew meanwhile
+			break
+		}
+		before = i
 	}
-	frames, page := int64(binary.NativeEndian.Uint32(i[16:])), int64(binary.NativeEndian.Uint16(i[14:]))
-	if frames == 0 || !bytes.Equal(i[:indexHeader], i[indexHeader:]) { // it is empty, or being written
-		return nil
-	}
-	_, err := s.log.ReadAt(h, 0)
-	if info, err2 := s.log.Stat(); err != nil || err2 != nil || !bytes.Equal(h[16:24], i[32:40]) || info.Size() < logHeader+frames*(frameHeader+page) {
-		return errCut(s.name + "-wal")
-	}
-	return nil
+	return errCut(s.name + "-wal")
 }
 
 // complete returns an error unless audit.db is present, whole, and as long as it was when

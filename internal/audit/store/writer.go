@@ -54,6 +54,7 @@ type Writer struct {
 	completing sync.Mutex // held while audit.db is written; before io
 	unsure     bool       // audit.db may have rows of the queue
 	pruner     *pruner
+	maxLog     int64
 
 	mu       sync.Mutex
 	encode   encoder
@@ -219,6 +220,7 @@ func (w *Writer) Close(why string) error {
 // health is the result of the last writes. The zero value is healthy.
 type health struct {
 	wal, db error // nil: it can be written
+	long    error // a reader keeps the write-ahead log from beginning anew; nil: none does
 	logged  int   // what has been logged: 0 nothing, 1 the error of db, 2 that of wal
 	lost    int64 // unrecorded decisions since the start
 }
@@ -227,7 +229,34 @@ type health struct {
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.waitsLocked() {
+		return nil
+	}
 	return cmp.Or(w.health.wal, w.health.db)
+}
+
+// Held returns why decisions are not in audit.db, although they are recorded: another program
+// holds it, and they wait in its tail; or what a program does that will lead to that. Nil:
+// none does.
+func (w *Writer) Held() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waitsLocked() {
+		return w.health.db
+	}
+	return w.health.long
+}
+
+// waitsLocked reports whether decisions are accepted, and wait for another program.
+func (w *Writer) waitsLocked() bool {
+	return w.health.wal == nil && errors.Is(w.health.db, errHeld) && w.refusesLocked() == nil
+}
+
+// Waiting returns the octets of what was recorded and audit.db does not have yet.
+func (w *Writer) Waiting() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return int64(len(w.queue))
 }
 
 // Lost returns the number of decisions that took effect unrecorded since the start,

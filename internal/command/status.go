@@ -146,6 +146,9 @@ func printLost(row func(name, format string, values ...any), s *control.Status) 
 	if s.LogLost > 0 {
 		row("not logged", "%s since the start", console.Plural(s.LogLost, "line"))
 	}
+	if s.Healings != nil {
+		row("record", "%s", s.Healings.Text())
+	}
 	if s.Unrecorded > 0 {
 		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
 	}

@@ -39,6 +39,12 @@ func (s *Status) NotReady() []string {
 	return all
 }
 
+// Text returns the number of healings, and what the last one was about.
+func (h *Healings) Text() string {
+	return fmt.Sprintf("opened again %s since the start, last at %s after %s, %s refused meanwhile", console.Plural(uint64(h.Count), "time"),
+		h.Last.UTC().Format("2006-01-02 15:04:05"), console.Quoted(h.Why), console.Plural(uint64(h.Refused), "request"))
+}
+
 // Unwell returns the other reasons why heed is not healthy, although it serves requests.
 func (s *Status) Unwell() []string {
 	all := []string{}
@@ -47,6 +53,12 @@ func (s *Status) Unwell() []string {
 	}
 	if s.Record != "" && s.Continues {
 		all = append(all, "decisions cannot be recorded: "+console.Quoted(s.Record))
+	}
+	if s.RecordHeld != "" {
+		all = append(all, "another program works on the record: "+console.Quoted(s.RecordHeld))
+	}
+	if h := s.Healings; h != nil && time.Since(h.Last) < time.Hour {
+		all = append(all, "another program removed or replaced files of the record: "+h.Text())
 	}
 	if d := s.CA.DaysLeft; d <= console.CAWarningDays {
 		all = append(all, "the CA certificate"+console.DaysLeft(d))

@@ -93,6 +93,15 @@ type Redirected struct {
 	Mode    string `json:"mode"`    // transparent or tproxy
 }
 
+// Healings are the times since the start that the record was opened again, since another
+// program had removed or replaced its files.
+type Healings struct {
+	Count   int       `json:"count"`
+	Last    time.Time `json:"last"`
+	Why     string    `json:"why"`     // of the last one
+	Refused int64     `json:"refused"` // requests meanwhile, of the last one
+}
+
 // Status is the response to GET /status.
 type Status struct {
 	Info
@@ -103,12 +112,14 @@ type Status struct {
 	LogIsRecord bool   `json:"log_is_record,omitempty"`  // so that requests are refused while it cannot
 	LogLost     uint64 `json:"log_lines_lost,omitempty"` // since the start
 
-	Record     string       `json:"record_error,omitempty"` // why decisions cannot be recorded; empty: they can
-	Continues  bool         `json:"continues_unrecorded"`   // while they cannot be recorded, requests continue
-	Unrecorded int64        `json:"unrecorded,omitempty"`   // decisions that took effect unrecorded, since the start
-	Listeners  []string     `json:"listeners"`              // shared listeners; none for a background heed
-	Runs       []string     `json:"runs"`                   // listeners of the runs that joined
-	Redirected []Redirected `json:"redirected,omitempty"`   // listeners for redirected connections
+	Record     string       `json:"record_error,omitempty"`    // why decisions cannot be recorded; empty: they can
+	RecordHeld string       `json:"record_held,omitempty"`     // what another program does with the record, so that decisions wait beside it, or will; empty: nothing
+	Healings   *Healings    `json:"record_healings,omitempty"` // nil: none
+	Continues  bool         `json:"continues_unrecorded"`      // while they cannot be recorded, requests continue
+	Unrecorded int64        `json:"unrecorded,omitempty"`      // decisions that took effect unrecorded, since the start
+	Listeners  []string     `json:"listeners"`                 // shared listeners; none for a background heed
+	Runs       []string     `json:"runs"`                      // listeners of the runs that joined
+	Redirected []Redirected `json:"redirected,omitempty"`      // listeners for redirected connections
 	Mode       string       `json:"mode"`
 	Profile    string       `json:"profile"`
 	Unjudged   []string     `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each

@@ -21,8 +21,12 @@ type Gauges struct {
 	CANotAfter time.Time
 	Unrecorded int64 // decisions that took effect unrecorded, since the start
 	AuditBytes int64 // 0 without a record
-	LogUp      bool  // the log can be written
-	FleetUp    bool  // true without a fleet
+	// AuditWaiting are the octets of the tail that audit.db does not have; Healings is how often
+	// the record was opened again, since the start.
+	AuditWaiting int64
+	Healings     int
+	LogUp        bool // the log can be written
+	FleetUp      bool // true without a fleet
 
 	LimitHits map[string]uint64 // since the start; limits that were not reached may be missing
 }
@@ -44,6 +48,8 @@ func (g *Gauges) write(x *exposition, c *MetricsConfig, clients [2]int64) {
 	x.one("heed_ca_not_after_timestamp_seconds", gaugeKind, "When the CA certificate expires.", seconds(g.CANotAfter))
 	x.one("heed_audit_unrecorded_total", counterKind, "Decisions that took effect although they could not be recorded (audit.on_failure).", float64(g.Unrecorded))
 	x.one("heed_audit_bytes", gaugeKind, "Size of the record with the files beside it; 0 without a record.", float64(g.AuditBytes))
+	x.one("heed_audit_waiting_bytes", gaugeKind, "Recorded decisions that audit.db does not have yet, since they are new or another program holds it.", float64(g.AuditWaiting))
+	x.one("heed_audit_healings_total", counterKind, "Times that the record was opened again, since another program had removed or replaced its files.", float64(g.Healings))
 	x.one("heed_log_up", gaugeKind, "1 while the log can be written, 0 while it cannot.", truth[g.LogUp])
 	x.one("heed_fleet_up", gaugeKind, "1 while the store of the fleet answers, or without a fleet; 0 while it, or a node of its Cluster, is unreachable.", truth[g.FleetUp])
 	const limits, handshakes = "heed_limit_hits_total", "heed_tls_handshakes_total"

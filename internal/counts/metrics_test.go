@@ -83,7 +83,7 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 			t.Errorf("%s is not in the manual", name)
 		}
 	}
-	if len(exported) != 28 {
+	if len(exported) != 30 {
 		t.Errorf("only %d metrics", len(exported))
 	}
 }

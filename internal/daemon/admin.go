@@ -196,7 +196,8 @@ func (d *daemon) gauges() counts.Gauges {
 	case d.unrecorded != nil: // since the start: the record could not be opened
 		g.Unrecorded = d.metrics.Requests()
 	case d.record != nil:
-		g.Unrecorded = d.record.Lost()
+		g.Unrecorded, g.AuditWaiting = d.record.Lost(), d.record.Waiting()
+		_, g.Healings = d.record.Healings()
 	}
 	if d.recordSpace != nil {
 		g.AuditBytes = d.recordSpace.Now(d.now()).Bytes

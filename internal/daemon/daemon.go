@@ -198,6 +198,13 @@ func (d *daemon) status() *control.Status {
 		if err := d.record.Err(); err != nil {
 			s.Record = err.Error()
 		}
+		if err := d.record.Held(); err != nil {
+			s.RecordHeld = err.Error()
+		}
+		if latest, n := d.record.Healings(); n > 0 {
+			h := latest[len(latest)-1]
+			s.Healings = &control.Healings{Count: n, Last: h.Time, Why: h.Why, Refused: h.Refused}
+		}
 	}
 	s.Busiest, s.Room = d.counts.Busiest(now, mostBusy), d.space(now)
 	s.Reach = d.counts.Reach(now)

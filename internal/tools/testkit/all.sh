@@ -67,6 +67,7 @@ find_missing() {
 	lacks apache2-bin have apache2
 	lacks redis-server have redis-server
 	lacks redis-tools have redis-cli
+	lacks rsync have rsync
 	lacks squid have squid
 	lacks microsocks have microsocks
 	lacks curl have curl

@@ -173,12 +173,13 @@ func since(now, before map[string]int) map[string]int {
 
 func TestMain(m *testing.M) { testkit.Main(m, 4) }
 
-// However often heed is killed, and at whatever moment: every answer that a client
+// However often heed is killed, at whatever moment, and while other programs read, copy and
+// rebuild the record: every answer that a client
 // received has its entry, every request that reached the site has one that allows it,
 // every outcome is true, and the chain is complete.
 func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 	t.Parallel()
-	rounds := 6
+	rounds := 10
 	if testkit.Full {
 		rounds = 100
 	}
@@ -189,6 +190,7 @@ func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 	var before map[string]int
 	total, unended := 0, 0
 	h := testkit.Start(t, testkit.Options{State: state, Config: config})
+	beside(t, `sqlite3 $DB 'SELECT count(*) FROM decisions'; sqlite3 $DB ".backup $AWAY/copy.db"; sqlite3 -cmd '.timeout 5000' $DB VACUUM`, path)
 	for round := range rounds {
 		n := &notes{}
 		over := n.load(client(t, h), round)

@@ -16,10 +16,10 @@ const maxHolders = 4
 // octet that is locked.
 var lockLine = regexp.MustCompile(`(?m)^\d+: POSIX +ADVISORY +(?:READ|WRITE) (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) (\d+) `)
 
-// Holders returns the other programs that have a lock on a file beside the claimed database,
-// each as "NAME (pid N)", where /proc shows it. first and last are the octets that count.
-func (f *Descriptor) Holders(suffix string, first, last int64) (all []string) {
-	info, err := os.Stat(f.of.path + suffix)
+// Holders returns the other programs that have a lock on the file, each as "NAME (pid N)",
+// where /proc shows it. first and last are the octets that count.
+func (f *Descriptor) Holders(first, last int64) (all []string) {
+	info, err := f.Stat()
 	if err != nil {
 		return nil
 	}

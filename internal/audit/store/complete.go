@@ -100,7 +100,7 @@ func (w *Writer) Complete() error {
 	w.unsure = err != nil
 	var long error
 	if err == nil {
-		long = w.db.long(longLog)
+		long = w.long(longLog)
 	}
 	w.mu.Lock()
 	w.health.long = long
@@ -133,10 +133,10 @@ func (w *Writer) add(rows []byte, block uint64) ([]byte, error) {
 		rows, err = w.db.missing(nil, rows)
 	}
 	if err == nil && len(rows) > 0 {
-		err = w.db.long(w.maxLog)
+		err = w.long(w.maxLog)
 	}
 	if err != nil || len(rows) == 0 {
-		return rows, w.db.heldBy(err)
+		return rows, w.heldBy(err)
 	}
 	if err = w.db.add(rows, w.o.Now()); err == nil {
 		err = w.db.remember(block)
@@ -145,7 +145,7 @@ func (w *Writer) add(rows []byte, block uint64) ([]byte, error) {
 		w.db.sized()
 		err = w.db.complete() // SQLite does not notice
 	}
-	return rows, w.db.heldBy(err)
+	return rows, w.heldBy(err)
 }
 
 // flush writes the next batch unless a caller that waits for it does.

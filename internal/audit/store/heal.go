@@ -77,24 +77,34 @@ func (w *Writer) heal(cause error) error {
 		}
 	}
 	w.pause(errHealing)
-	resume, err := w.db.claim.EndReaders(endTime)
-	if err != nil {
-		w.pause(nil) // nothing was changed: it is tried again
-		return fmt.Errorf("%s; it cannot be opened again yet: %w", w.db.found, err)
-	}
-	defer resume()
-	w.db.closeStale()
-	b, err := w.reopen()
+	b, err := w.openAgain()
 	switch {
 	case err == nil:
 		w.replaceDatabase(b)
 		return nil
-	case isBusy(err):
-		return fmt.Errorf("%s; it cannot be opened again yet: %w", w.db.found, err)
+	case errors.Is(err, errWrote), errors.Is(err, errLost), isDamage(err):
+		err = fmt.Errorf("%s, and %w: restart heed, and see `heed audit verify`", w.db.found, err)
+		w.pause(err)
+	default: // it is tried again
+		err = fmt.Errorf("%s; it cannot be opened again yet: %w", w.db.found, err)
 	}
-	err = fmt.Errorf("%s, and %w: restart heed, and see `heed audit verify`", w.db.found, err)
-	w.pause(err)
 	return err
+}
+
+// openAgain closes the connections of this process, and returns a new one.
+func (w *Writer) openAgain() (*database, error) {
+	if w.db.index != nil {
+		if others := w.db.index.Holders(openLock, openLock); len(others) > 0 { // they may write what they have of the log to audit.db
+			return nil, fmt.Errorf("the files that were removed are still open in %s: end it", strings.Join(others, ", "))
+		}
+	}
+	resume, err := w.db.claim.EndReaders(endTime)
+	if err != nil {
+		return nil, err
+	}
+	defer resume()
+	w.db.closeStale()
+	return w.reopen()
 }
 
 // canHeal returns an error, cause or what is worse, when heal cannot help.
@@ -188,7 +198,7 @@ func (b *database) recognize(before *database) (*known, error) {
 		return nil, err
 	}
 	if b.layout != Schema || b.store != before.store {
-		return nil, errors.New("it is another record now")
+		return nil, errWrote
 	}
 	for _, k := range slices.Backward(before.known) {
 		if k.commit == b.head.n && k.hash == b.head.hash && k.version == version {
@@ -196,7 +206,7 @@ func (b *database) recognize(before *database) (*known, error) {
 			return &k, nil
 		}
 	}
-	return nil, errors.New("another program wrote to it")
+	return nil, errWrote
 }
 
 // since returns the rows of the tail after the state at, without a gap.
@@ -224,7 +234,10 @@ func (w *Writer) since(b *database, at *known) (rows []byte, err error) {
 	return rows, nil
 }
 
-var errLost = errors.New("decisions that were only in its write-ahead log are lost")
+var (
+	errWrote = errors.New("another program wrote to it")
+	errLost  = errors.New("decisions that were only in its write-ahead log are lost")
+)
 
 // replaceDatabase makes b the database, and reports the healing.
 func (w *Writer) replaceDatabase(b *database) {

@@ -209,6 +209,65 @@ func TestHeed_AForeignCommitSurvivesHealing(t *testing.T) {
 	}
 }
 
+// A program that has the removed files open could write an outdated log to audit.db: heed
+// waits for its end, and names it. One that opened audit.db since is no obstacle.
+func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
+	t.Parallel()
+	b := newBeset(t, 20)
+	before := holding(t, b.path, "SELECT count(*) FROM decisions;")
+	if err := os.Remove(b.path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		b.complete(false)
+		b.decide(1)
+	}
+	if want := fmt.Sprintf(`are still open in "sqlite3" (pid %d): end it`, before.cmd.Process.Pid); b.accepted != 20 || !strings.Contains(b.log.String(), fmt.Sprintf("%q", want)[1:20]) {
+		t.Errorf("%d were accepted; the log has %s, want %s", b.accepted, &b.log, want)
+	}
+	before.end()
+	b.complete(true)
+	b.complete(true) // the gap
+	if err := errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")); err != nil {
+		t.Fatal(err)
+	}
+	since := holding(t, b.path, "BEGIN; SELECT count(*) FROM about;")
+	b.decide(5)
+	b.complete(true)
+	b.decide(5)
+	b.complete(true)
+	since.end()
+	if _, n := b.Healings(); n != 2 {
+		t.Errorf("%d healings", n)
+	}
+	if proof := b.ended(); len(proof.Gaps) != 2 {
+		t.Errorf("the gaps are %+v", proof.Gaps)
+	}
+}
+
+// Where the system has no lock that other descriptors leave alone, heed stops as soon as a
+// file is gone, and writes nothing at its end.
+func TestHeed_WithoutALockOfItsOwnItStops(t *testing.T) {
+	t.Parallel()
+	b := newBeset(t, 20)
+	if err := b.db.claim.Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.db.held = false
+	without(t, b.path, "CREATE TABLE foreign_table AS SELECT 7 AS n;")
+	b.complete(false)
+	b.decide(3)
+	if err := b.Close(""); err == nil || b.accepted != 20 {
+		t.Errorf("%d were accepted; Close: %v", b.accepted, err)
+	}
+	left := filepath.Join(t.TempDir(), "audit.db") // without the index that this process still has
+	write(t, left, mustRead(t, b.path))
+	out, err := osexec.Command("sqlite3", left, "PRAGMA integrity_check; SELECT count(*) FROM decisions; SELECT n FROM foreign_table").CombinedOutput()
+	if string(out) != "ok\n20\n7\n" {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
 // What was in the write-ahead log alone, since a reader kept it there while the tail was
 // emptied, is lost with it: heed stops, and says so.
 func TestHeed_ItDoesNotHealWhatIsLost(t *testing.T) {

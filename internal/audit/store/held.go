@@ -17,6 +17,7 @@ const (
 // Octets of the index of the write-ahead log that programs lock
 // (https://sqlite.org/walformat.html, 2.3.1).
 const (
+	openLock            = 128 // while a program has it open
 	writeLock           = 120
 	firstRead, lastRead = 123, 127
 )
@@ -26,11 +27,11 @@ const (
 var errHeld = errors.New("it is held by another program")
 
 // heldBy returns err, with the programs that hold audit.db where the system shows them.
-func (b *database) heldBy(err error) error {
-	if !isBusy(err) {
+func (w *Writer) heldBy(err error) error {
+	if !isBusy(err) || w.db.index == nil {
 		return err
 	}
-	return fmt.Errorf("%w%s: end it (%w)", errHeld, holders(b.claim.Holders("-shm", writeLock, lastRead)), err)
+	return fmt.Errorf("%w%s: end it (%w)", errHeld, holders(w.db.index.Holders(writeLock, lastRead)), err)
 }
 
 // holders returns programs in words.
@@ -43,14 +44,14 @@ func holders(names []string) string {
 
 // long returns an error when the write-ahead log has more than most octets, and cannot begin
 // anew, since another program reads an earlier state of the record.
-func (b *database) long(most int64) error {
-	info, err := os.Stat(b.path + "-wal")
+func (w *Writer) long(most int64) error {
+	info, err := os.Stat(w.path + "-wal")
 	if err != nil || info.Size() <= most {
 		return nil // a missing file is found elsewhere
 	}
 	var busy, frames, done int64
-	if err := b.row("PRAGMA wal_checkpoint(PASSIVE)", &busy, &frames, &done); err != nil || frames == done {
-		return b.heldBy(err)
+	if err := w.db.row("PRAGMA wal_checkpoint(PASSIVE)", &busy, &frames, &done); err != nil || frames == done {
+		return w.heldBy(err)
 	}
-	return fmt.Errorf("%w, which reads an old state of it%s, so that audit.db-wal has %d MB: end it", errHeld, holders(b.claim.Holders("-shm", firstRead, lastRead)), info.Size()>>20)
+	return fmt.Errorf("%w, which reads an old state of it%s, so that audit.db-wal has %d MB: end it", errHeld, holders(w.db.index.Holders(firstRead, lastRead)), info.Size()>>20)
 }

@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -85,6 +86,7 @@ func TestHeed_OtherProgramsAtWorkOnTheRecord(t *testing.T) {
 	}
 	ask("page")
 	verify(t, path) // waits for the record
+	pages := watchPages(t, "http://"+admin)
 	healings := 0
 	for _, b := range besides {
 		statuses, longest := map[int]int{}, time.Duration(0)
@@ -115,10 +117,44 @@ func TestHeed_OtherProgramsAtWorkOnTheRecord(t *testing.T) {
 		}
 		testkit.Until(t, "heed is ready", func() bool { return status(t, http.DefaultClient, "http://"+admin+"/readyz") == 200 })
 	}
+	if shown := pages(); shown == 0 {
+		t.Error("no page was shown meanwhile")
+	}
 	if said := h.Stderr(); strings.Count(said, "it was opened again, and nothing is lost") != healings {
 		t.Errorf("%d healings, and the log is\n%s", healings, said)
 	}
 	agreeAtTheEnd(t, h, s, path, n)
+}
+
+// watchPages loads pages that read the record again and again, and keeps a stream of them
+// open, until the function is called that it returns; that returns how many were shown.
+func watchPages(t *testing.T, address string) (stop func() (shown int)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var over sync.WaitGroup
+	var shown atomic.Int32
+	for _, path := range []string{"/live/overview", "/", "/decisions?q=nothing-has-this&within=all", "/clients"} {
+		over.Go(func() {
+			for ctx.Err() == nil {
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				resp, err := http.DefaultClient.Do(r)
+				if err != nil {
+					continue
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					shown.Add(1)
+				}
+			}
+		})
+	}
+	stop = func() int { cancel(); over.Wait(); return int(shown.Load()) }
+	t.Cleanup(func() { stop() })
+	return stop
 }
 
 func total(counts map[int]int) (n int) {

@@ -169,9 +169,22 @@ func (m *RunClient) Next() (*StreamLine, error) {
 	return line, m.lines.Decode(line)
 }
 
+// RunEnd is the request to end a run.
+type RunEnd struct {
+	// Bypassed is what bypassed heed, an estimate, for the record of the run.
+	Bypassed []Bypassed `json:"bypassed,omitempty"`
+}
+
+// Bypassed is what a program of a run sent without heed.
+type Bypassed struct {
+	Program string `json:"program"`
+	Count   int64  `json:"count"`  // connections; 0: none was seen of a program that ignores proxies
+	Detail  string `json:"detail"` // where to, or why it is assumed
+}
+
 // End requests the end of the run; the summary is the last line of the stream.
-func (m *RunClient) End(ctx context.Context) error {
-	resp, err := m.Client.do(ctx, http.MethodDelete, "/runs/"+m.ID, nil)
+func (m *RunClient) End(ctx context.Context, end *RunEnd) error {
+	resp, err := m.Client.do(ctx, http.MethodDelete, "/runs/"+m.ID, end)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", jsonHandler(func(*http.Request) (any, error) { return d.status(), nil }))
 	mux.HandleFunc("POST /runs", d.postRun)
-	mux.HandleFunc("DELETE /runs/{id}", jsonHandler(func(r *http.Request) (any, error) { return nil, d.endRun(r.PathValue("id")) }))
+	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", jsonHandler(d.postRetire))
 	mux.HandleFunc("POST /reload", jsonHandler(func(*http.Request) (any, error) { return d.reload() }))
 	mux.HandleFunc("POST /judge", bodyHandler(d.check))

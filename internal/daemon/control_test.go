@@ -140,7 +140,7 @@ func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
 	through(t, first.Listen, target)
 	through(t, second.Listen, target)
 
-	if err := first.End(t.Context()); err != nil {
+	if err := first.End(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	line, err := first.Next()

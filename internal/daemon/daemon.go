@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/config"
 	"heed/internal/console"
@@ -142,13 +144,29 @@ func (d *daemon) leave(s *runSession) {
 	d.idleLocked()
 }
 
-// endRun ends a run. It is an error when there is none with the id.
-func (d *daemon) endRun(id string) error {
+// maxBypassed is the number of events about what bypassed heed in the record of one run.
+const maxBypassed = 32
+
+// deleteRun ends the run that the request names, whose body is a control.RunEnd.
+func (d *daemon) deleteRun(w http.ResponseWriter, r *http.Request) {
+	bodyHandler(func(_ context.Context, end *control.RunEnd) (any, error) {
+		return nil, d.endRun(r.PathValue("id"), end)
+	})(w, r)
+}
+
+// endRun ends a run, and records what bypassed it. It is an error when there is none with the
+// id.
+func (d *daemon) endRun(id string, end *control.RunEnd) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]
 	if s == nil {
 		return errors.New("there is no such run")
+	}
+	if s.record != nil {
+		for _, b := range end.Bypassed[:min(len(end.Bypassed), maxBypassed)] {
+			s.record.Note(audit.Event{Time: d.now(), Kind: audit.Bypassed, Name: b.Program, Count: b.Count, Detail: b.Detail})
+		}
 	}
 	s.end()
 	return nil

@@ -76,7 +76,7 @@ func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 		t.Error("it retires from under a run")
 	}
 	kept := keepAlive(t, m.Listen, testkit.Page(t))
-	if err := m.End(t.Context()); err != nil {
+	if err := m.End(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	awaitClose(t, kept)

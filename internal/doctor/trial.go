@@ -86,7 +86,7 @@ func examine(ctx context.Context, a *console.App, args []string) (found *diagnos
 		t := &tried[i]
 		t.status, t.output = execute(ctx, environ, line(args, t.scheme+"://"+doctorHost+t.path))
 	}
-	if finish() == nil {
+	if finish(nil) == nil {
 		return nil, errEnded
 	}
 	return diagnose(args, tried, site, judgedOf(&record)), nil

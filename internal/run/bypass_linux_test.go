@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +47,12 @@ func TestARunReportsConnectionsThatBypassHeed(t *testing.T) {
 	if want := "heed: at least 2 connections bypassed heed (not judged): curl to " + to + " (2)\n  curl bypassed heed: --noproxy"; !strings.Contains(stderr, want) {
 		t.Errorf("it says\n%s\nwant in it\n%s", stderr, want)
 	}
-	_, _, stderr = heedRun(t, RunCmd{Command: command("sh", "-c", direct), JSON: true})
+	record := filepath.Join(t.TempDir(), "audit.db")
+	_, _, stderr = heedRun(t, RunCmd{Command: command("sh", "-c", direct), JSON: true, Audit: record})
+	events, err := exec.Command(testkit.Program(t, "sqlite3"), record, "SELECT kind, name, count, detail FROM event").CombinedOutput()
+	if want := "bypassed|curl|1|to " + to + "\n"; err != nil || string(events) != want {
+		t.Errorf("the record has %q, %v; want %q", events, err, want)
+	}
 	var report runReport
 	if err := json.Unmarshal([]byte(stderr), &report); err != nil {
 		t.Fatal(err)

@@ -144,13 +144,13 @@ func backgroundEnviron(environ []string, state string) []string {
 // ReadStream starts reading the stream of m: log lines are written to log, and notices to
 // stderr if notices is true. The function that it returns ends the run and returns its
 // summary; nil when the heed that it joined has ended.
-func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (finish func() *counts.Summary) {
+func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (finish func(*control.RunEnd) *counts.Summary) {
 	summary := make(chan *counts.Summary, 1)
 	go func() { summary <- readStream(m, log, stderr, notices) }()
-	return func() *counts.Summary {
+	return func(end *control.RunEnd) *counts.Summary {
 		ctx, cancel := context.WithTimeout(context.Background(), control.EndTimeout)
 		defer cancel()
-		_ = m.End(ctx) // on failure, the stream has ended or the timeout applies
+		_ = m.End(ctx, end) // on failure, the stream has ended or the timeout applies
 		select {
 		case s := <-summary:
 			return s

@@ -118,7 +118,7 @@ func (c *RunCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	summary := finish()
+	summary := finish(r.bypass.ended())
 	if r.log != nil {
 		r.closeLog()
 	}

@@ -25,7 +25,7 @@ func heedRun(t *testing.T, c RunCmd, environ ...string) (status int, stdout, std
 	t.Helper()
 	args := []string{"run"}
 	for _, f := range [][2]string{
-		{"--config", c.Config}, {"--upstream", c.Upstream}, {"--agent", c.Agent}, {"--contact", c.Contact}, {"--log", c.Log},
+		{"--config", c.Config}, {"--upstream", c.Upstream}, {"--agent", c.Agent}, {"--contact", c.Contact}, {"--log", c.Log}, {"--audit", c.Audit},
 	} {
 		if f[1] != "" {
 			args = append(args, f[0], f[1])

@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/console"
+	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/sealed"
 	usage "heed/internal/signal"
@@ -141,6 +142,26 @@ func (r *bypassReport) print(w io.Writer) {
 		named = append(named, fmt.Sprintf("%d more", more))
 	}
 	fmt.Fprintf(w, "heed: at least %s bypassed heed (not judged): %s\n", console.Plural(r.Connections, "connection"), strings.Join(named, ", "))
+}
+
+// ended returns r for the record of the run.
+func (r *bypassReport) ended() *control.RunEnd {
+	end := &control.RunEnd{}
+	if r == nil {
+		return end
+	}
+	rest := r.Connections
+	for _, to := range r.To {
+		end.Bypassed = append(end.Bypassed, control.Bypassed{Program: to.Command, Count: int64(to.Connections), Detail: "to " + to.To + map[bool]string{true: " by UDP"}[to.Protocol == "udp"]})
+		rest -= to.Connections
+	}
+	if rest > 0 {
+		end.Bypassed = append(end.Bypassed, control.Bypassed{Count: int64(rest), Detail: "to other addresses"})
+	}
+	for _, p := range r.Ignoring {
+		end.Bypassed = append(end.Bypassed, control.Bypassed{Program: filepath.Base(p.Program), Detail: strings.TrimSuffix("ignores the proxy variables; version "+p.Version, "; version ")})
+	}
+	return end
 }
 
 // words returns the name and version of a program.

@@ -51,7 +51,8 @@ func TestHeed_RulesAreFetchedUnderTheNameThatIsSent(t *testing.T) {
 	}
 }
 
-// Fields of a WebSocket handshake on an ordinary answer do not cost its body.
+// Fields of a WebSocket handshake on an ordinary answer do not cost its body. A 426 keeps
+// those that name what the client of HTTP/1.1 has to ask for.
 func TestRFC9110_UpgradeFieldsOnAnOrdinaryAnswer(t *testing.T) {
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "Upgrade")
@@ -62,10 +63,14 @@ func TestRFC9110_UpgradeFieldsOnAnOrdinaryAnswer(t *testing.T) {
 	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/426", "Connection: Upgrade", "Upgrade: websocket"))
-		if a := c.Answer("GET"); a.StatusCode != 426 || string(a.Body) != "come as a WebSocket" {
-			t.Errorf("%s %q", a.Status, a.Body)
+		if a := c.Answer("GET"); a.StatusCode != 426 || string(a.Body) != "come as a WebSocket" || a.Header.Get("Upgrade") != "websocket" || a.Header.Get("Connection") != "Upgrade" {
+			t.Errorf("%s %v %q", a.Status, a.Header, a.Body)
 		}
 	})
+	f := r.rawH2()
+	if got := f.ask(fields("GET", "/426")...); got != "426" || f.field("upgrade") != "" || f.field("connection") != "" {
+		t.Errorf("over HTTP/2 %s %v", got, f.head)
+	}
 }
 
 // The unspecified address leads back to heed, and heed knows it.

@@ -100,11 +100,11 @@ func (x *exchange) cleanAnswer(resp *http.Response) {
 // relayAnswer makes the site's answer, which is not an upgrade, the client's.
 func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 	w := &x.writer
-	delete(resp.Header, "Connection") // on any other status goproxy would take the fields for a handshake
-	delete(resp.Header, "Upgrade")
-	if resp.StatusCode == http.StatusNotModified && r.ProtoMajor > 1 {
-		delete(resp.Header, "Content-Length") // clients may take it for a promise of content
+	if resp.StatusCode != http.StatusUpgradeRequired || r.ProtoMajor > 1 || !r.ProtoAtLeast(1, 1) { // RFC 9110 §15.5.22
+		delete(resp.Header, "Connection") // RemoveHopByHop leaves that of a WebSocket
+		delete(resp.Header, "Upgrade")
 	}
+	http1.DropLength(resp.Header, resp.StatusCode, r.ProtoMajor)
 	if len(resp.Trailer) > 0 {
 		http1.AnnounceTrailer(r, resp)
 		w.trailer = resp.Trailer

@@ -30,9 +30,11 @@ type rawH2 struct {
 	body []byte
 }
 
-func (r *rig) rawH2() *rawH2 {
+func (r *rig) rawH2() *rawH2 { return r.rawH2To("site.test") }
+
+func (r *rig) rawH2To(host string) *rawH2 {
 	r.t.Helper()
-	c := testkit.Dial(r.t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
+	c := testkit.Dial(r.t, r.addr).Connect(host + ":443").TLS(r.trusting(host, "h2"))
 	_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	c.Send(http2.ClientPreface)
 	f := &rawH2{t: r.t, conn: c, Framer: http2.NewFramer(c.Conn, c.R), next: 1}

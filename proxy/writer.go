@@ -228,6 +228,7 @@ func (w *responseWriter) Interim(code int, header http.Header) {
 		major = 2
 	}
 	w.exchange.proxy.via.Add(header, major, 1)
+	http1.DropLength(header, code, 2)
 	h := w.Header()
 	maps.Copy(h, header)
 	w.WriteHeader(code)

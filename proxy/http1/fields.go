@@ -57,6 +57,15 @@ func IsWebSocket(h http.Header) bool {
 	return httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade") && httpguts.HeaderValuesContainsToken(h["Upgrade"], "websocket")
 }
 
+// DropLength deletes from h, the header of an answer with a status, a Content-Length that
+// clients whose HTTP has the major version may take for a promise of content: RFC 9110
+// §8.6 has none for 1xx and 204, and several clients of HTTP/2 wait for that of a 304.
+func DropLength(h http.Header, status, major int) {
+	if status < 200 || status == http.StatusNoContent || status == http.StatusNotModified && major > 1 {
+		delete(h, contentLength)
+	}
+}
+
 // Via is the entry of this proxy in the Via field (RFC 9110 §7.6.3). Make it with
 // NewVia; it is safe for concurrent use.
 type Via struct {

@@ -120,19 +120,12 @@ const chunkedCoding = "chunked"
 func (h *Head) frameAnswer(method string) *Fault {
 	c := collect(h.Fields)
 	h.Close = c.close || h.Major == 0 || !h.AtLeast11() && !c.keepAlive
-	if c.lengths > 0 {
-		text, ok := oneLength(&c)
-		if !ok {
-			return newFault(ManyLengths, true, contentLength)
-		}
-		if text != c.length || c.lengths > 1 {
-			h.mended(ManyLengths)
-		}
-		n, kind := parseLength(text)
-		if kind != 0 {
-			return newFault(kind, true, contentLength)
-		}
-		h.Length = n
+	n, several, fault := c.answerLength()
+	if fault != nil {
+		return fault
+	}
+	if h.Length = n; several {
+		h.mended(ManyLengths)
 	}
 	chunked := false
 	switch {
@@ -159,6 +152,55 @@ func (h *Head) frameAnswer(method string) *Fault {
 		h.Framing = Sized
 	default:
 		h.Framing, h.Close = UntilClose, true
+	}
+	return nil
+}
+
+// answerLength returns the length that the Content-Length fields of an answer state, -1
+// without one, and whether they state it several times.
+func (c *framingFields) answerLength() (n int64, several bool, fault *Fault) {
+	if c.lengths == 0 {
+		return -1, false, nil
+	}
+	text, ok := oneLength(c)
+	if !ok {
+		return 0, false, newFault(ManyLengths, true, contentLength)
+	}
+	n, kind := parseLength(text)
+	if kind != 0 {
+		return 0, false, newFault(kind, true, contentLength)
+	}
+	return n, text != c.length || c.lengths > 1, nil
+}
+
+// CheckAnswer applies the rules for answers to one that was read over HTTP/2, to a request
+// with a method: its status and its length. It makes Content-Length one number, and ends
+// the body of an answer that has none (RFC 9110 §15.3.5). The length of the body itself is
+// not known yet.
+func CheckAnswer(method string, resp *http.Response) *Fault {
+	status, _, _ := strings.Cut(resp.Status, " ")
+	if len(status) != 3 || resp.StatusCode < 100 {
+		return newFault(BadStatus, true, "")
+	}
+	lines := resp.Header[contentLength]
+	fields := make([]Field, len(lines))
+	for i, v := range lines {
+		fields[i] = Field{Key: contentLength, Value: v}
+	}
+	c := collect(fields)
+	n, several, fault := c.answerLength()
+	if fault != nil {
+		return fault
+	}
+	if several {
+		resp.Header[contentLength] = []string{strconv.FormatInt(n, 10)}
+	}
+	if len(lines) > 0 {
+		resp.ContentLength = n
+	}
+	if !HasBody(method, resp.StatusCode) && resp.Body != http.NoBody {
+		resp.Body.Close()
+		resp.Body = http.NoBody
 	}
 	return nil
 }

@@ -153,6 +153,8 @@ func (f *Failure) describe(err error) {
 	switch {
 	case errors.As(err, &fault) && fault.Answer:
 		f.Cause, f.Lasting = fault.Error(), fault.Kind != http1.HeadTruncated && fault.Kind != http1.BodyTruncated
+	case is[malformed](err):
+		f.Cause, f.Lasting = "the answer breaks a rule of HTTP/2", true
 	case f.Stage == NoTLS && f.Certificate == "" && strings.HasPrefix(f.Type, "tls_"):
 		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, !is[tls.RecordHeaderError](err)
 		if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" {
@@ -302,6 +304,8 @@ func siteFailure(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "destination_ip_unroutable"
 	case errors.As(err, &fault) && fault.Answer:
 		return http.StatusBadGateway, fault.Type
+	case is[malformed](err):
+		return http.StatusBadGateway, "http_protocol_error"
 	case errors.As(err, &unanswered) && unanswered.Stage == TooLate:
 		return http.StatusGatewayTimeout, "http_response_timeout"
 	case timeout:

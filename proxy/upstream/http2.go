@@ -5,17 +5,20 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"heed/internal/memo"
+	"heed/proxy/http1"
 )
 
 // errHTTP1 is the error of a dial for HTTP/2 to a site that has chosen HTTP/1.
@@ -116,6 +119,9 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 		c.Close()
 	}
 	release()
+	if err == nil {
+		err = checkAnswer(q.Method, resp)
+	}
 	if err != nil {
 		err = s.failed(ctx, err)
 		cancel(nil)
@@ -128,6 +134,102 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 	return nil, resp, nil // ctx ends with the request's
 }
 
+// checkAnswer returns what is wrong with resp, the answer to a request with a method, and
+// closes its body then. What is wrong with the length of the body is the body's error, where
+// there is to be one.
+func checkAnswer(method string, resp *http.Response) error {
+	if fault := http1.CheckAnswer(method, resp); fault != nil {
+		resp.Body.Close()
+		return fault
+	}
+	if !http1.HasBody(method, resp.StatusCode) || resp.ContentLength < 0 {
+		return nil
+	}
+	sized := &sizedBody{ReadCloser: resp.Body, left: resp.ContentLength}
+	if resp.Body = sized; sized.left > 0 {
+		return nil
+	}
+	err := sized.awaitEnd() // before the head is passed on: it is the whole answer
+	resp.Body.Close()
+	if resp.Body = http.NoBody; err == io.EOF || err == nil {
+		return nil
+	}
+	return malformed{err}
+}
+
+// sizedBody is the body of an answer over HTTP/2 with a Content-Length. Its last octet is
+// held back until the stream has ended there, or endTime: a client that has them all takes
+// the answer for whole, and one whose length is not that of its content may not be passed
+// on (RFC 9113 §8.1.1).
+type sizedBody struct {
+	io.ReadCloser
+	left int64      // octets that net/http has not returned
+	last [1]byte    // what is held back
+	held bool       // last is
+	end  chan error // brings what comes after all octets: io.EOF; nil: it is not waited for
+	err  error      // of all further Reads; nil: none
+}
+
+// endTime is how long the end of a stream may take after its last octet: some sites keep
+// it open until they have done something else.
+const endTime = 250 * time.Millisecond
+
+// Read implements io.Reader.
+func (b *sizedBody) Read(p []byte) (n int, err error) {
+	switch {
+	case b.err != nil || len(p) == 0:
+		return 0, b.err
+	case b.left > 0:
+		n, err = b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+		if b.left -= int64(n); err == io.EOF && b.left > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if b.err = err; err != nil || b.left > 0 {
+			return n, err
+		}
+		n--
+		if b.last[0], b.held = p[n], true; n > 0 {
+			return n, nil
+		}
+	case !b.held: // it was not waited for long enough
+		b.err = <-b.end
+		return 0, b.err
+	}
+	if b.err = b.awaitEnd(); b.err != nil && b.err != io.EOF {
+		return 0, b.err
+	}
+	b.held = false
+	return copy(p, b.last[:]), b.err
+}
+
+// awaitEnd waits for the end of the stream, after all octets. It returns io.EOF when that
+// is what comes, and nil when nothing has come in endTime.
+func (b *sizedBody) awaitEnd() error {
+	end := make(chan error, 1)
+	b.end = end
+	go func() {
+		var more [1]byte
+		n, err := 0, error(nil)
+		for n == 0 && err == nil {
+			n, err = b.ReadCloser.Read(more[:])
+		}
+		if n > 0 {
+			err = errLonger
+		}
+		end <- err
+	}()
+	late := time.NewTimer(endTime)
+	defer late.Stop()
+	select {
+	case err := <-end:
+		return err
+	case <-late.C:
+		return nil
+	}
+}
+
+var errLonger = errors.New("the answer is longer than its Content-Length")
+
 // streamReset has the fields of net/http's error for a stream that the site has reset.
 type streamReset struct {
 	StreamID, Code uint32
@@ -138,11 +240,40 @@ type streamReset struct {
 func (streamReset) Error() string { return "stream reset" }
 
 // needsHTTP1 reports whether err says that a request has to be repeated over HTTP/1
-// (HTTP_1_1_REQUIRED, RFC 9113 §7).
-func needsHTTP1(err error) bool {
+// (HTTP_1_1_REQUIRED, RFC 9113 §7), in the stream's RST_STREAM or in a GOAWAY, of which
+// net/http has only the text. looked is true when the site may have processed the request.
+func needsHTTP1(err error) (needs, looked bool) {
 	const code = 0xd
-	var reset streamReset
-	return errors.As(err, &reset) && reset.Code == code
+	if reset := (streamReset{}); errors.As(err, &reset) {
+		return reset.Code == code, false
+	}
+	text := err.Error()
+	if last, found := strings.CutPrefix(text, "http2: Transport received GOAWAY from server ErrCode:"); found {
+		return last == "HTTP_1_1_REQUIRED", false
+	}
+	text, _, _ = strings.Cut(text, ", debug=") // what the site says
+	return strings.HasPrefix(text, "http2: server sent GOAWAY and closed the connection; ") && strings.HasSuffix(text, "ErrCode=HTTP_1_1_REQUIRED"), true
+}
+
+// malformed is the error of an answer over HTTP/2 that net/http does not take. Its text is
+// net/http's.
+type malformed struct{ error }
+
+// Unwrap returns net/http's error.
+func (m malformed) Unwrap() error { return m.error }
+
+// isMalformed reports whether err, of net/http, is about what the site has sent, and the
+// stream or the connection was ended for it: not by the site.
+func isMalformed(err error) bool {
+	if reset := (streamReset{}); errors.As(err, &reset) {
+		return reset.Cause == nil || reset.Cause.Error() != "received from peer"
+	}
+	for _, begins := range [...]string{"connection error: ", "malformed response from server", "1xx informational response", "http2: response header list"} {
+		if strings.HasPrefix(err.Error(), begins) {
+			return true
+		}
+	}
+	return false
 }
 
 // exactURL returns the URL of q with its Target as net/http sends it over HTTP/2.
@@ -210,6 +341,9 @@ func (s *stream) trace(ctx context.Context) *httptrace.ClientTrace {
 			s.mu.Lock()
 			err := s.interim.take(http.Header(header))
 			s.mu.Unlock()
+			if status == http.StatusSwitchingProtocols { // RFC 9113 §8.6
+				err = ErrUpgrade
+			}
 			if err != nil {
 				s.cancel(&Error{NoHTTP, err})
 				return err
@@ -225,6 +359,7 @@ func (s *stream) failed(ctx context.Context, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var timeout net.Error
+	var fault *http1.Fault
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTargetReset), errors.Is(cause, errRepeated):
 		return &Error{NoAnswer, cause}
@@ -234,6 +369,12 @@ func (s *stream) failed(ctx context.Context, err error) error {
 		return cause
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return &Error{TooLate, err}
+	case errors.As(err, &fault):
+		return &Error{NoHTTP, err}
+	case is[malformed](err):
+		return &Error{NoHTTP, err}
+	case isMalformed(err):
+		return &Error{NoHTTP, malformed{err}}
 	}
 	return &Error{NoAnswer, err}
 }

@@ -131,8 +131,17 @@ func (t *transport) send(q *Request, through *url.URL) (*http.Response, error) {
 		}
 		c, resp, err := t.connection(q, k, addr, through, &w)
 		if c == nil {
-			if needsHTTP1(err) && t.pool.version(k) != required1 {
-				if t.pool.noteVersion(k, required1); !hasBody(q.Request) {
+			if misdirected(resp) && w.repeatable && !k.http1 {
+				resp.Body.Close()
+				k.http1 = true // on another connection
+				continue
+			}
+			if err != nil && t.pool.version(k) != required1 {
+				needs, looked := needsHTTP1(err)
+				if needs {
+					t.pool.noteVersion(k, required1)
+				}
+				if needs && !hasBody(q.Request) && (!looked || w.repeatable) {
 					continue
 				}
 			}
@@ -147,6 +156,13 @@ func (t *transport) send(q *Request, through *url.URL) (*http.Response, error) {
 		}
 		w.fresh = true
 	}
+}
+
+// misdirected reports whether a site says that the connection is not one for the request,
+// which may be repeated on another (RFC 9110 §15.5.20): some that need a client certificate
+// for a path say so over HTTP/2. Nil is no answer.
+func misdirected(resp *http.Response) bool {
+	return resp != nil && resp.StatusCode == http.StatusMisdirectedRequest
 }
 
 // connection returns a connection for q, or its answer where the site speaks HTTP/2.

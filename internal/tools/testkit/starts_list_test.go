@@ -37,6 +37,8 @@ var started = map[string]string{
 	"proxy/tunnel.go opaqueTunnel.relay go":                       "tunnels, tunnels_per_client",
 	"proxy/unread.go h2Conn.recordBroken go":                      "requests_per_client",
 	"proxy/upstream/answer.go conn.exchange context.AfterFunc":    "one for each connection to a site",
+	"proxy/upstream/http2.go sizedBody.awaitEnd go":               "one for each request; the end of the stream ends it",
+	"proxy/upstream/http2.go sizedBody.awaitEnd time.NewTimer":    "one for each request",
 	"proxy/upstream/http2.go stream.again time.After":             "one for each request",
 	"proxy/upstream/pool.go waitTurn time.NewTimer":               "one for each request",
 	"proxy/upstream/pool.go pool.put time.AfterFunc":              "one for each pool",

@@ -60,6 +60,8 @@ type Store struct {
 	tool    string // the program that changes it
 	getTool string // how to get that program; empty when the system has it
 	root    bool   // this user may not change it
+	absent  string // why there is nothing to change yet; empty: there is
+	cure    string // of absent
 	run     runner
 
 	has         func(c *x509.Certificate) (bool, error)
@@ -122,6 +124,12 @@ func change(stores []Store, roots []Root, install, dryRun bool) []Result {
 
 func (s *Store) change(r Root, install, dryRun bool) Result {
 	result := Result{Store: s.Name, Cert: r.Cert}
+	if s.absent != "" {
+		if result.State, result.Why = Unchanged, s.absent; install {
+			result.State, result.Cure = Skipped, s.cure
+		}
+		return result
+	}
 	if _, err := exec.LookPath(s.tool); err != nil && s.getTool != "" {
 		result.State, result.Why, result.Cure = Skipped, fmt.Sprintf("the program %s is missing", s.tool), s.getTool
 		return result

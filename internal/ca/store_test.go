@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,29 +58,78 @@ func TestNSSDatabaseOfABrowser(t *testing.T) {
 	certutil := testkit.Program(t, "certutil")
 	home := filepath.Join(t.TempDir(), "a [home]")
 	m := ThisMachine()
-	m.home = home
+	m.home, m.getenv = home, func(string) string { return "" }
+	m.look = func(program string) (string, error) { return "", fs.ErrNotExist }
 	if n := len(m.nssStores()); n != 0 {
 		t.Fatalf("%d databases in an empty home", n)
 	}
-	for _, dir := range []string{".pki/nssdb", ".mozilla/firefox/abc.default"} {
+	// Today's Chromium, a profile that no list has, a directory that is no profile, and a link
+	// to one that was found.
+	for _, dir := range []string{".local/share/pki/nssdb", ".config/other/mozilla.firefox/profile", ".zen/abc", "work/nssdb"} {
 		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		run(t, true, certutil, "-N", "-d", "sql:"+filepath.Join(home, dir), "--empty-password")
 	}
+	if err := os.Symlink(filepath.Join(home, ".zen"), filepath.Join(home, ".link")); err != nil {
+		t.Fatal(err)
+	}
 	stores := m.nssStores()
-	if len(stores) != 2 || !strings.Contains(stores[0].Name, "Chrome") || !strings.Contains(stores[1].Name, "Firefox") {
+	if len(stores) != 3 || !strings.Contains(stores[0].Name, "Chrome") || !strings.Contains(stores[1].Name, "another program") || !strings.Contains(stores[2].Name, "Firefox") {
 		t.Fatalf("stores %+v", stores)
 	}
 	a, err := Open(newDir(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := "sql:" + filepath.Join(home, ".pki/nssdb")
+	db := "sql:" + filepath.Join(home, ".local/share/pki/nssdb")
 	story(t, stores[0], a, func() bool {
 		out, err := runCommand(certutil, "-V", "-d", db, "-u", "L", "-n", alias(a.chain[0]))
 		return err == nil && strings.Contains(string(out), "certificate is valid")
 	})
+}
+
+// A browser that is installed and has no database yet is named, with what to do.
+func TestABrowserWithoutADatabaseIsNamed(t *testing.T) {
+	m := ThisMachine()
+	m.home, m.getenv = t.TempDir(), func(string) string { return "" }
+	m.look = func(program string) (string, error) {
+		if program == "chromium" {
+			return "/usr/bin/chromium", nil
+		}
+		return "", fs.ErrNotExist
+	}
+	a := open(t, noon)
+	got := Install(m.nssStores(), a.Roots(), false)
+	if len(got) != 1 || got[0].State != Skipped || got[0].Why != "chromium has none yet" || !strings.HasPrefix(got[0].Cure, "start chromium once") {
+		t.Errorf("%+v", got)
+	}
+	if got := Uninstall(m.nssStores(), a.Roots(), false); len(got) != 1 || got[0].State != Unchanged || got[0].Cure != "" {
+		t.Errorf("at the removal: %+v", got)
+	}
+}
+
+// The search for databases ends after a number of directories, and at a depth.
+func TestTheSearchForDatabasesIsBounded(t *testing.T) {
+	m := ThisMachine()
+	m.home, m.getenv = t.TempDir(), func(string) string { return "" }
+	for depth, found := range map[int]int{maxNSSDepth - 1: 1, maxNSSDepth: 0} {
+		dir := filepath.Join(m.home, fmt.Sprint(".deep", depth), strings.Repeat("d/", depth))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(dir, nssFile), nil, 0o600)
+		dirs, all := m.nssDirectories(maxNSSDirectories)
+		if len(dirs) != found || !all {
+			t.Errorf("at a depth of %d: %q, %v", depth, dirs, all)
+		}
+		if _, all := m.nssDirectories(5); all {
+			t.Error("more than 5 directories were searched")
+		}
+		if err := os.RemoveAll(filepath.Join(m.home, fmt.Sprint(".deep", depth))); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestSystemStoreOfDebian(t *testing.T) {

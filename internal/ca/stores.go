@@ -121,33 +121,7 @@ func alias(c *x509.Certificate) string { return "heed-ca-" + short(c) }
 // sha1Of is what macOS and Windows find a certificate by. It guards nothing.
 func sha1Of(c *x509.Certificate) string { return fmt.Sprintf("%X", sha1.Sum(c.Raw)) }
 
-// nssPlaces are where browsers keep NSS databases, under the home directory.
-var nssPlaces = []struct{ browser, pattern string }{
-	{"Chrome, Chromium", ".pki/nssdb"},
-	{"Chromium", "snap/chromium/current/.pki/nssdb"},
-	{"Firefox", ".mozilla/firefox/*"},
-	{"Firefox", ".config/mozilla/firefox/*"},
-	{"Firefox", "snap/firefox/common/.mozilla/firefox/*"},
-	{"Firefox", ".var/app/org.mozilla.firefox/.mozilla/firefox/*"},
-	{"Firefox", "Library/Application Support/Firefox/Profiles/*"},
-	{"Thunderbird", ".thunderbird/*"},
-}
-
-// nssStores returns the user's NSS databases.
-func (m Machine) nssStores() []Store {
-	if m.home == "" {
-		return nil
-	}
-	var stores []Store
-	for _, place := range nssPlaces {
-		files, _ := filepath.Glob(filepath.Join(globQuote(m.home), place.pattern, "cert9.db")) // the patterns are well-formed
-		for _, file := range files {
-			stores = append(stores, m.nssStore(place.browser, filepath.Dir(file)))
-		}
-	}
-	return stores
-}
-
+// nssStore returns the NSS database in a directory.
 func (m Machine) nssStore(browser, dir string) Store {
 	db := "sql:" + dir
 	getTool := "sudo apt-get install libnss3-tools (Fedora: nss-tools, Arch: nss)"
@@ -171,11 +145,6 @@ func (m Machine) nssStore(browser, dir string) Store {
 			return [][]string{{"certutil", "-D", "-d", db, "-n", alias(c)}}
 		},
 	}
-}
-
-// globQuote makes a path match itself alone.
-func globQuote(path string) string {
-	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
 // WriteJavaTrustStore writes what Bundle returns to path, whole or not at all,

@@ -173,7 +173,7 @@ func readUsers(path string) (users, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the users cannot be read: %w", err)
 	}
-	if err := file.Private(); err != nil {
+	if err := file.Check(ownfile.Secret, "the file of users"); err != nil {
 		return nil, err
 	}
 	all, problems := users{}, []error(nil)

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"syscall"
 
 	"heed/internal/ownfile"
-	"heed/internal/safetext"
 )
 
 // makeDir makes a directory for keys, or says why the one there cannot be
@@ -25,16 +23,7 @@ func makeDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("the directory of the CA %s cannot be made or read (%w): make it yours, or set HEED_STATE to a directory you can write", dir, reason(err))
 	}
-	if !info.IsDir() {
-		return fmt.Errorf("the place of the CA %s is not a directory: move it away, or set HEED_STATE to a directory", dir)
-	}
-	if uid, ok := ownfile.Owner(info); ok && uid != os.Geteuid() {
-		return fmt.Errorf("the directory of the CA %s belongs to user %d, and this is user %d: run as its owner, or set HEED_STATE to a directory of your own", dir, uid, os.Geteuid())
-	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("the directory of the CA %s can be changed by others (mode %#o): run `chmod 700 %s`, or set HEED_STATE to a directory of your own", dir, mode, safetext.ShellQuote(dir))
-	}
-	return nil
+	return ownfile.Check(ownfile.StateDir, "the directory of the CA", dir, info)
 }
 
 // placeNew puts a file at path, whole or not at all, unless one is there

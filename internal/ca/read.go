@@ -12,12 +12,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"heed/internal/ownfile"
-	"heed/internal/safetext"
 )
 
 const (
@@ -51,8 +49,8 @@ func readKey(path string) (crypto.Signer, error) {
 	if err != nil {
 		return nil, unreadable("key of the CA", path, err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("the key of the CA %s can be read or changed by others (mode %#o): run `chmod 600 %s`, and make a new CA if it may have been copied", path, mode, safetext.ShellQuote(path))
+	if err := ownfile.Check(ownfile.Key, "the key of the CA", path, info); err != nil {
+		return nil, err
 	}
 	data, err := readFile(path)
 	if err != nil {

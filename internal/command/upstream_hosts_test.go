@@ -205,7 +205,7 @@ func TestFilesOfAHostsWayThatDoNotFit(t *testing.T) {
 	for settings, want := range map[string]string{
 		`ca_file = "none.pem"`:                                           "ca_file: the CA file cannot be read",
 		fmt.Sprintf("ca_file = %q", key):                                 "holds no certificate",
-		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, open):     "can be read or changed by others (mode 0640); run: chmod 600 " + open,
+		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, open):     ", mode 0640): run `chmod 600 " + open,
 		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, otherKey): "cannot be used",
 		fmt.Sprintf("client_cert = %q\nclient_key = \"none.pem\"", cert): "client_key: the key cannot be read",
 		`upstream = "env:NOT_SET"`:                                       "upstream: heed's environment has no variable NOT_SET",

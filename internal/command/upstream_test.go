@@ -182,7 +182,7 @@ func TestTheUpstreamProxyAndItsPasswordMayStandElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := testkit.Launch(t, testkit.Options{Config: f.config("file:"+secret, "")})
-	if status := open.Exit(); status == 0 || !strings.Contains(open.Stderr(), "upstream.proxy: "+secret+" can be read by everyone on this machine; take that away with: chmod o= "+secret) {
+	if status := open.Exit(); status == 0 || !strings.Contains(open.Stderr(), "upstream.proxy: the file "+secret+" can be read by everyone (mode 0604): run `chmod o= "+secret+"`") {
 		t.Errorf("with a file that everybody can read heed ends with %d:\n%s", status, open.Stderr())
 	}
 	gone := testkit.Launch(t, testkit.Options{Config: f.config("env:NEXT_PROXY", "")})

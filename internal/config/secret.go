@@ -57,7 +57,7 @@ func resolveSecret(value string, environ []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the file cannot be read: %w", err)
 	}
-	if err := file.Private(); err != nil {
+	if err := file.Check(ownfile.Secret, "the file"); err != nil {
 		return "", err
 	}
 	first, rest, _ := strings.Cut(strings.TrimSpace(string(file.Data)), "\n")

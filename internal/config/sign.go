@@ -57,7 +57,7 @@ func ReadKey(path string) (*passport.Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key cannot be read: %w", err)
 	}
-	if err := file.Private(); err != nil {
+	if err := file.Check(ownfile.Secret, "the key"); err != nil {
 		return nil, err
 	}
 	key, err := passport.ParseKey(file.Data)

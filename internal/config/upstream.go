@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"heed/internal/fleet"
+	"heed/internal/ownfile"
 	"heed/proxy/upstream"
 )
 
@@ -164,12 +163,8 @@ func readKeyPair(certName, certFile, keyName, keyFile string) (*tls.Certificate,
 	if certFile == "" || keyFile == "" {
 		return nil, nil
 	}
-	info, err := os.Stat(keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: the key cannot be read: %w", keyName, err)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("%s: %s can be read or changed by others (mode %#o); run: chmod 600 %s", keyName, keyFile, mode, keyFile)
+	if err := ownfile.CheckFile(ownfile.Key, "the key", keyFile); err != nil {
+		return nil, fmt.Errorf("%s: %w", keyName, err)
 	}
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"heed/internal/console"
+	"heed/internal/ownfile"
 	"heed/internal/state"
 	"heed/rules"
 )
@@ -238,9 +239,8 @@ func ownDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("no place for the control socket: %w\nSet HEED_STATE to a shorter path", err)
 	}
-	if !info.IsDir() || !state.OwnedByUs(info) || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is not a private directory of yours (mode %04o)\nRemove it, or set HEED_STATE to a shorter path",
-			dir, info.Mode().Perm())
+	if err := ownfile.Check(ownfile.SocketDir, "the directory of the control socket", dir, info); err != nil {
+		return fmt.Errorf("%w\nOr set HEED_STATE to a shorter path", err)
 	}
 	return nil
 }

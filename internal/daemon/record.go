@@ -138,7 +138,7 @@ func privacyKey(path string) ([]byte, error) {
 	_, _ = rand.Read(fresh) // never fails
 	text, err := state.ReadOrCreate(path, hex.EncodeToString(fresh)+"\n")
 	if err == nil {
-		err = ownfile.Private(path)
+		err = ownfile.CheckFile(ownfile.Secret, "the key", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the key for hidden values of the record cannot be used: %w\nMake the state directory writable, or set HEED_STATE to another one", err)

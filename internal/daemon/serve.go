@@ -61,12 +61,16 @@ func (c *ServeCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
+	volume, err := openVolume(state)
+	if err != nil {
+		return err
+	}
 	lock, err := c.lock(a, state)
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	return c.serve(a, signals, &serveEnv{cfg, joinHash, lock, state})
+	return c.serve(a, signals, &serveEnv{cfg, joinHash, lock, state, volume})
 }
 
 // serveEnv holds the settings of a heed and the state directory that it has locked.
@@ -75,6 +79,7 @@ type serveEnv struct {
 	joinHash string
 	lock     *state.Lock
 	state    string
+	volume   *volume
 }
 
 // serve opens the resources, serves, and closes them.
@@ -92,6 +97,9 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	o.authority = authority
 	for _, f := range config.Remarks(cfg) {
 		o.log.Warn(f.Text, "file", f.File, "line", f.Line)
+	}
+	if err := env.volume.check(cfg, state, o.log); err != nil {
+		return err
 	}
 	go o.decisionLog.Run(context.Background()) // as long as the process lives
 	defer func() {

@@ -3,7 +3,8 @@
 //
 //   - A file that heed finds without being told, ./proxy.toml, is not used when others can
 //     change it (Others), unless it changes nothing.
-//   - A file with secrets or users is not used when everyone can read or write it (Private).
+//   - The state directory, keys and secrets are not used when others than the table of use.go
+//     permits can read or change them (Check).
 //   - Of any other file that the settings, a flag or a variable name, it is reported.
 //   - A file of the state directory, which belongs to this user, must be a regular one.
 package ownfile
@@ -63,23 +64,8 @@ func read(path string, limit int64, regular bool) (*File, error) {
 	return &File{data.Bytes(), info.ModTime(), path, info}, err
 }
 
-// Private returns an error when others than the owner and the group of the file may read or
-// write it. On Windows the mode does not show that.
-func (f *File) Private() error {
-	if f.info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("%s can be read by everyone on this machine; take that away with: chmod o= %s", f.path, f.path)
-	}
-	return nil
-}
-
-// Private is File.Private of the file at path.
-func Private(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("the file cannot be read: %w", err)
-	}
-	return (&File{path: path, info: info}).Private()
-}
+// Check returns an error when the file may not be used as u. what names it in the error.
+func (f *File) Check(u Use, what string) error { return Check(u, what, f.path, f.info) }
 
 // Others returns who can change the file beside this user, who runs heed, and root: its
 // owner, everyone, or a group; empty when no one can. Under sudo, the user who called it is

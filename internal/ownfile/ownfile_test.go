@@ -116,3 +116,67 @@ func TestHeed_AFileIsReplacedOrCreatedWhole(t *testing.T) {
 		t.Error(left)
 	}
 }
+
+// The table of uses: who may own, read and change what heed acts on, and what
+// HEED_STATE_GROUP changes.
+func TestHeed_EachUseOfAFileHasItsOwnersAndModes(t *testing.T) {
+	uid, gid := os.Geteuid(), os.Getegid()
+	for _, c := range []struct {
+		use      Use
+		dir      bool
+		mode     fs.FileMode
+		uid, gid int
+		group    string // HEED_STATE_GROUP
+		says     string // empty: it is used
+	}{
+		{StateDir, true, 0o755, uid, gid, "", ""},
+		{StateDir, true, 0o775, uid, gid, "", "can be changed by its group"},
+		{StateDir, true, 0o777, uid, gid, "4712", "can be changed by everyone (mode 0777): run `chmod 700"},
+		{StateDir, true, 0o770, uid, 4712, "", "can be changed by its group (gid 4712, mode 0770): run `chmod 700"},
+		{StateDir, true, 0o770, uid, 4712, "4712", ""},
+		{StateDir, true, 0o770, uid, 4712, "4713", "can be changed by its group (gid 4712"},
+		{StateDir, true, 0o770, 4711, 4712, "4712", "belongs to user 4711"},
+		{StateDir, false, 0o600, uid, gid, "", "is not a directory"},
+		{SocketDir, true, 0o710, uid, 4712, "4712", "can be read by its group (gid 4712"},
+		{Key, false, 0o600, uid, gid, "", ""},
+		{Key, false, 0o600, 4711, gid, "", ""},
+		{Key, false, 0o660, uid, 4712, "4712", "can be changed by its group (gid 4712"},
+		{Key, false, 0o440, 4711, 4712, "", "can be read by its group (gid 4712"},
+		{Key, false, 0o440, 4711, 4712, "4712", ""},
+		{Key, false, 0o460, 4711, 4712, "4712", "can be changed by its group"},
+		{Secret, false, 0o640, 4711, 4712, "", ""},
+		{Secret, false, 0o644, uid, gid, "", "can be read by everyone (mode 0644): run `chmod o="},
+	} {
+		if uid != 0 && (c.uid != uid || c.gid != gid) {
+			continue // only root can make files of other users
+		}
+		t.Setenv(GroupVariable, c.group)
+		path := place(t, c.mode, c.uid, c.gid)
+		if c.dir {
+			path = filepath.Dir(path)
+			if err := errors.Join(os.Chmod(path, c.mode), os.Chown(path, c.uid, c.gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := CheckFile(c.use, "it", path)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestHeed_ADirectoryAboveThatOthersCanChangeIsNamed(t *testing.T) {
+	top := t.TempDir()
+	state := filepath.Join(top, "a", "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[fs.FileMode]string{0o755: "", 0o777 | fs.ModeSticky: "", 0o777: filepath.Join(top, "a") + " can be changed by everyone (mode 0777)"} {
+		if err := os.Chmod(filepath.Join(top, "a"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := Parent(state); got != want {
+			t.Errorf("%v: %q, want %q", mode, got, want)
+		}
+	}
+}

@@ -18,6 +18,10 @@ func Owner(fs.FileInfo) (uid int, ok bool) { return 0, false }
 
 func inode(fs.FileInfo) string { return "" }
 
+func groupOf(fs.FileInfo) (gid int, ok bool) { return 0, false }
+
+func names(fs.FileInfo) uint64 { return 1 }
+
 // errLock is the error on systems where files cannot be locked as on Unix.
 var errLock = errors.New("file locks are not supported on this system")
 

@@ -69,6 +69,25 @@ func inode(info fs.FileInfo) string {
 	return strconv.FormatUint(uint64(stat.Ino), 10)
 }
 
+// groupOf returns the number of the group that a file belongs to; ok is false where files have
+// none.
+func groupOf(info fs.FileInfo) (gid int, ok bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Gid), true
+}
+
+// names returns the number of names (hard links) of a file.
+func names(info fs.FileInfo) uint64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 1
+	}
+	return uint64(stat.Nlink)
+}
+
 // tryLock locks the file exclusively, or fails immediately.
 func tryLock(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
 

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"heed/internal/ownfile"
 )
 
 // deniedError is the error of a stage that the machine does not permit.
@@ -71,7 +72,7 @@ func forbidden() string {
 		return "The setting kernel.apparmor_restrict_unprivileged_userns is 1: permit user namespaces with `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or write an AppArmor profile for heed with the rule `userns,`"
 	case isInChroot():
 		return "This process is in a chroot, where only root can seal: start heed as root, or outside of the chroot"
-	case inContainer():
+	case ownfile.InContainer():
 		return "This process is in a container whose seccomp profile forbids namespaces: run the container with a network whose only exit is heed (heed help containers), or start it with --security-opt seccomp=unconfined"
 	}
 	return "A security policy forbids user namespaces (clone with CLONE_NEWUSER): permit them for this user, or run heed as root"
@@ -84,14 +85,6 @@ func sysctl(name string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
-}
-
-// inContainer reports whether the usual marks of a container are there.
-func inContainer() bool {
-	return slices.ContainsFunc([]string{"/.dockerenv", "/run/.containerenv"}, func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
-	})
 }
 
 // Probe seals a run of this program that does nothing, and returns why it cannot.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"heed/internal/ownfile"
-	"heed/internal/safetext"
 )
 
 // Dir returns the directory that holds what heed keeps between runs (the
@@ -63,16 +62,10 @@ func checkState(dir string) error {
 	if err != nil {
 		return fmt.Errorf("the state directory cannot be used: %w", err)
 	}
-	if !info.IsDir() {
-		return fmt.Errorf("the state directory %s is not a directory\nRemove it, or set HEED_STATE to another place", dir)
+	if _, err := ownfile.Group(); err != nil {
+		return err
 	}
-	if !OwnedByUs(info) {
-		return fmt.Errorf("the state directory %s belongs to another user\nRun heed as that user, or set HEED_STATE to a directory of your own", dir)
-	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("the state directory %s may be written to by others (mode %04o)\nRun: chmod 700 %s", dir, mode, safetext.ShellQuote(dir))
-	}
-	return nil
+	return ownfile.Check(ownfile.StateDir, "the state directory", dir, info)
 }
 
 // OwnedByUs reports whether the file belongs to the user heed runs as, or to no user with a

@@ -71,7 +71,7 @@ func TestHeed_AnUnfitStateDirectoryIsNamedWithItsCure(t *testing.T) {
 	if err := errors.Join(os.Mkdir(shared, 0o700), os.Chmod(shared, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	says(shared, "written to by others (mode 0777)", "chmod 700 '"+shared+"'")
+	says(shared, "changed by everyone (mode 0777)", "chmod 700 '"+shared+"'")
 
 	foreign := filepath.Join(root, "foreign")
 	if err := os.Mkdir(foreign, 0o700); err != nil {
@@ -87,5 +87,5 @@ func TestHeed_AnUnfitStateDirectoryIsNamedWithItsCure(t *testing.T) {
 	if err := os.Chown(foreign, 65534, -1); err != nil {
 		t.Fatal(err)
 	}
-	says(foreign, "belongs to another user", "HEED_STATE")
+	says(foreign, "belongs to user 65534", "HEED_STATE")
 }

@@ -177,7 +177,7 @@ func (c *StudyCmd) privacy(a *console.App) (*audit.Privacy, error) {
 func keepKey(path string, fresh []byte) ([]byte, error) {
 	text, err := state.ReadOrCreate(path, hex.EncodeToString(fresh)+"\n")
 	if err == nil {
-		err = ownfile.Private(path)
+		err = ownfile.CheckFile(ownfile.Secret, "the key", path)
 	}
 	if err != nil {
 		return nil, err

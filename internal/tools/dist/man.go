@@ -100,6 +100,7 @@ func manEnvironment(b *bytes.Buffer, top *command.Verb) {
 	for _, v := range []struct{ name, what string }{
 		{"HEED_CONFIG", "Names the settings file; set and empty, no file is read."},
 		{"HEED_STATE", "Names the state directory."},
+		{"HEED_STATE_GROUP", "The number of a group that is trusted with the state directory: see \\(lqheed help containers\\(rq."},
 		{"NO_COLOR", "Switches colours off."},
 		{"PAGER", "Shows the manual."},
 	} {

@@ -108,6 +108,8 @@ type Options struct {
 	// that has millions of them: then Records, Await and Stderr know of none.
 	// One call at a time; the line is not to be kept. Nil: all are kept.
 	EachLine func(line []byte)
+	// Change is called with the command before it starts; nil: nothing is changed.
+	Change func(cmd *exec.Cmd, config string)
 }
 
 // Heed is a running `heed serve`.
@@ -160,6 +162,9 @@ func Launch(t testing.TB, options Options) *Heed {
 	}, options.Env...)
 	h.cmd.Stderr = h.out
 	NotOrphaned(h.cmd)
+	if options.Change != nil {
+		options.Change(h.cmd, config)
+	}
 	if err := h.cmd.Start(); err != nil {
 		t.Fatalf("starting heed: %v", err)
 	}

@@ -108,26 +108,36 @@ func (p *Proxy) logLimit(over *limit.Exceeded, times uint64) {
 func (p *Proxy) Serve(l net.Listener) error {
 	p.config.Self.Add(l.Addr())
 	defer p.config.Self.Remove(l.Addr())
-	return p.accept(l, p.turnAway, func(c *limit.Conn) {
-		p.newClientConn(c, c, clientInfo(c), nil).serve()
+	balancers := func() []netip.Prefix { return p.config.Live().Balancers }
+	return p.accept(l, balancers, p.turnAway, func(c *limit.Conn) {
+		if !p.serveFaulty(c) {
+			p.newClientConn(c, c, clientInfo(c), nil).serve()
+		}
 	})
 }
 
 // accept passes each connection that l accepts to serve, in a goroutine of its own, or to reject
 // when there is no room for it. It returns nil after Shutdown, and an error that does not pass. It
-// closes l.
-func (p *Proxy) accept(l net.Listener, reject func(net.Conn, *limit.Exceeded), serve func(*limit.Conn)) error {
+// closes l. What comes from balancers has a header of the PROXY protocol.
+func (p *Proxy) accept(l net.Listener, balancers func() []netip.Prefix, reject func(net.Conn, *limit.Exceeded), serve func(*limit.Conn)) error {
 	defer l.Close()
 	p.listeners.add(l)
 	defer p.listeners.remove(l)
+	admit := func(c net.Conn) {
+		if counted := p.gate.Admit(c, reject); counted != nil {
+			go serve(counted)
+		}
+	}
 	var pause time.Duration
 	for !p.closing.Load() {
 		c, err := l.Accept()
 		switch {
 		case err == nil:
 			pause = 0
-			if counted := p.gate.Admit(c, reject); counted != nil {
-				go serve(counted)
+			if isBalancer(c, balancers()) {
+				p.readHeader(c, admit)
+			} else {
+				admit(c)
 			}
 		case p.closing.Load():
 		case slices.ContainsFunc(shortages, func(e error) bool { return errors.Is(err, e) }):

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,10 @@ type Settings struct {
 
 	// Rules are the operator's settings for clients and sites. Nil: there are none.
 	Rules *acl.Rules
+
+	// Balancers are the networks of load balancers, on Serve's listeners: each of their
+	// connections begins with a header of the PROXY protocol, which names the client.
+	Balancers []netip.Prefix
 
 	// Limits bound what clients can hold; zero fields mean their defaults.
 	Limits limit.Limits
@@ -159,6 +164,7 @@ type Proxy struct {
 	closing    atomic.Bool
 	running    atomic.Int64    // exchanges
 	deferred   atomic.Int64    // of those, waiting for a verdict that follows
+	headers    chan struct{}   // holds one value for each connection of a load balancer whose header is being read
 	lasting    context.Context // of what outlives its exchange; ends when Shutdown begins
 	endLasting context.CancelFunc
 	cut        atomic.Bool // what still ran at Shutdown's limit is being closed
@@ -200,6 +206,7 @@ func New(c Config) (*Proxy, error) {
 	}
 	p.h1.HeaderTime, p.h1.IdleTime, p.h1.EndTime = c.Limits.HeaderTime, c.Limits.IdleTime, endTime
 	p.h1.StallTime = stallTime
+	p.headers = make(chan struct{}, maxHeaders)
 	p.gate = limit.NewGate(c.Load, p.limits, p.logLimit)
 	p.lasting, p.endLasting = context.WithCancel(context.Background())
 	p.engine = newEngine(p, onRequest)

@@ -16,6 +16,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/redirect"
 	"heed/internal/safetext"
+	"heed/proxy/balancer"
 	"heed/proxy/catrust"
 	"heed/proxy/limit"
 	"heed/rules"
@@ -42,6 +43,10 @@ type Transparent struct {
 	// on to their original destination, recorded as not judged. Nil: they are refused.
 	TunnelOther func() bool
 
+	// Balancers returns the networks of load balancers, as Settings.Balancers; the header
+	// names the original destination too. Nil: there are none.
+	Balancers func() []netip.Prefix
+
 	// Foreign means that the clients are in another network namespace than heed, so that
 	// equal addresses have no meaning.
 	Foreign bool
@@ -59,7 +64,11 @@ func (p *Proxy) ServeTransparent(l Transparent) error {
 		defer self.Remove(l.Addr())
 		defer self.WatchDials()()
 	}
-	return p.accept(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) }, func(c *limit.Conn) {
+	balancers := l.Balancers
+	if balancers == nil {
+		balancers = func() []netip.Prefix { return nil }
+	}
+	return p.accept(l.Listener, balancers, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) }, func(c *limit.Conn) {
 		(&redirectedConn{proxy: p, listener: &l, counted: c}).serve()
 	})
 }
@@ -93,6 +102,10 @@ func (a *redirectedConn) serve() {
 			a.reset()
 		}
 	}()
+	if faulty, ok := a.counted.Conn.(*faultyConn); ok {
+		a.refuse(rules.ReasonMalformed, faulty.fault)
+		return
+	}
 	unknown := a.locate()
 	kind, err := a.sniff()
 	switch { // a client connects before heed could refuse it; it is refused when it sends something
@@ -115,7 +128,7 @@ func (a *redirectedConn) serve() {
 
 // locate finds out where the client connected to.
 func (a *redirectedConn) locate() error {
-	original, err := a.listener.Original(a.counted.Conn)
+	original, err := a.destination()
 	if err != nil {
 		return err
 	}
@@ -127,6 +140,14 @@ func (a *redirectedConn) locate() error {
 		a.name, _ = a.listener.Name(a.original.Addr())
 	}
 	return nil
+}
+
+// destination returns the address that the client connected to.
+func (a *redirectedConn) destination() (netip.AddrPort, error) {
+	if b, ok := a.counted.Conn.(*balancer.Conn); ok {
+		return b.Destination(), nil
+	}
+	return a.listener.Original(a.counted.Conn)
 }
 
 // isLoop reports whether the connection was made to heed, or by heed: its own requests

@@ -66,7 +66,7 @@ const (
 	asSOCKS         = "the client takes heed for a SOCKS proxy; write its address with http:// (curl -x http://ADDR)"
 	noService       = "heed forwards HTTP alone; give the client the address of the "
 	proxyProtocol   = "the PROXY protocol"
-	noProxyProtocol = "a load balancer in front of heed sends it; turn it off there"
+	noProxyProtocol = "a load balancer in front of heed sends it; name its address in proxy_protocol (heed help fleets), or turn it off there"
 )
 
 // foreignText returns what is said of octets that are another protocol's, for which a

@@ -69,21 +69,27 @@ func (c *Config) ServeAt(listen string, clients []string) error {
 // access.clients nor access.users restricts them, or have connections redirected to it and
 // access.clients does not.
 func (c *Config) CheckExposure() error {
-	i := slices.IndexFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) })
+	i := slices.IndexFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) || len(c.ProxyProtocol) > 0 })
 	if i < 0 || len(c.Access.Clients) > 0 || c.Access.Users != "" {
 		return c.checkListenerExposure()
 	}
-	return fmt.Errorf(`%s can be reached from other machines, and nothing says who may use heed
+	return fmt.Errorf(`%s can be reached from other machines%s, and nothing says who may use heed
 Say so in the settings: [access] with clients = ["192.0.2.0/24"], or users = "FILE" for passwords
 In a container, for the clients of its network: --listen 0.0.0.0:3128 --clients 172.16.0.0/12
-or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, c.Listen[i])
+or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, c.Listen[i], through(c.ProxyProtocol))
+}
+
+// through returns words for an address that load balancers connect clients to.
+func through(balancers []string) string {
+	if len(balancers) == 0 {
+		return ""
+	}
+	return " through the load balancers of proxy_protocol"
 }
 
 // addAccess adds the allowed clients and users to r. It reads the users file.
 func (c *AccessConfig) addAccess(r *acl.Rules, now func() time.Time) error {
-	for _, text := range c.Clients {
-		r.From = append(r.From, netip.MustParsePrefix(text)) // checked
-	}
+	r.From = append(r.From, Networks(c.Clients)...)
 	if c.Users == "" {
 		return nil
 	}
@@ -122,12 +128,11 @@ func (c *Config) Destinations() *acl.Destinations {
 	return d
 }
 
-// loopbackOnly reports whether heed listens on loopback addresses only.
+// loopbackOnly reports whether heed listens on loopback addresses only, and no load balancer
+// connects others to them.
 func (c *Config) loopbackOnly() bool {
-	for _, l := range c.Listeners {
-		if !loopbackOnly(l.Address) {
-			return false
-		}
+	if len(c.ProxyProtocol) > 0 || slices.ContainsFunc(c.Listeners, func(l ListenerConfig) bool { return l.servesOthers() }) {
+		return false
 	}
 	return !slices.ContainsFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) })
 }

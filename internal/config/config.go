@@ -27,11 +27,12 @@ const FileName = "proxy.toml"
 
 // Config holds the checked settings of proxy.toml. Paths are absolute.
 type Config struct {
-	Listen  Addresses     `toml:"listen"`
-	Profile string        `toml:"profile"` // a name that rules.ParseProfile accepts
-	Contact string        `toml:"contact"` // URL or mail address; empty: none
-	Name    string        `toml:"name"`    // pseudonym in Via; empty: see daemon.ProxyName
-	Drain   time.Duration `toml:"drain"`   // how long a stop waits for running exchanges
+	Listen        Addresses     `toml:"listen"`
+	ProxyProtocol []string      `toml:"proxy_protocol"` // networks of load balancers whose connections to Listen begin with a header
+	Profile       string        `toml:"profile"`        // a name that rules.ParseProfile accepts
+	Contact       string        `toml:"contact"`        // URL or mail address; empty: none
+	Name          string        `toml:"name"`           // pseudonym in Via; empty: see daemon.ProxyName
+	Drain         time.Duration `toml:"drain"`          // how long a stop waits for running exchanges
 
 	// DrainAfter is how long a heed that is to stop accepts requests before that. It is not
 	// ready then, and ends each connection with its next answer.
@@ -249,7 +250,7 @@ func (c *Config) Hash() string { return console.Digest(c) }
 // the daemon it joins: all except listen, [[listener]], drain, drain_after, [admin] and [log].
 func (c *Config) JoinHash() string {
 	d := *c
-	d.Listen, d.Listeners, d.Drain, d.DrainAfter, d.Admin, d.Log = nil, nil, 0, 0, AdminConfig{}, LogConfig{}
+	d.Listen, d.ProxyProtocol, d.Listeners, d.Drain, d.DrainAfter, d.Admin, d.Log = nil, nil, nil, 0, 0, AdminConfig{}, LogConfig{}
 	return d.Hash()
 }
 
@@ -258,7 +259,7 @@ func (c *Config) JoinHash() string {
 func (c *Config) RoutesKey() string {
 	private := fmt.Sprint(c.loopbackOnly()) // access.private_destinations = "auto" depends on it
 	w := *c
-	w.Listen, w.Listeners, w.Drain, w.DrainAfter, w.HTTPS, w.Log, w.Clients = Addresses{private}, nil, 0, 0, HTTPSConfig{}, LogConfig{}, nil
+	w.Listen, w.ProxyProtocol, w.Listeners, w.Drain, w.DrainAfter, w.HTTPS, w.Log, w.Clients = Addresses{private}, nil, nil, 0, 0, HTTPSConfig{}, LogConfig{}, nil
 	w.Audit, w.Signals, w.Admin = AuditConfig{}, SignalsConfig{}, AdminConfig{}
 	w.Pacing = PacingConfig{RetryAfter: c.Pacing.RetryAfter}
 	w.Limits = limit.Limits{SiteConnections: c.Limits.SiteConnections}

@@ -71,7 +71,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 	}
 	limits := defaultLimits()
 	want := &Config{
-		Listen:   Addresses{"127.0.0.1:3128"},
+		Listen: Addresses{"127.0.0.1:3128"}, ProxyProtocol: []string{},
 		Profile:  "standard",
 		Drain:    30 * time.Second,
 		HTTPS:    HTTPSConfig{Mode: "intercept"},
@@ -148,7 +148,7 @@ response_header_timeout = "1h30m"
 	limits := defaultLimits()
 	limits.Connections, limits.URIBytes, limits.BodyTime = 1000, 8<<10, 30*time.Second
 	want := Config{
-		Listen: Addresses{"[::1]:0"}, Profile: "strict", Drain: 30 * time.Second, File: file,
+		Listen: Addresses{"[::1]:0"}, ProxyProtocol: []string{}, Profile: "strict", Drain: 30 * time.Second, File: file,
 		HTTPS:  HTTPSConfig{Mode: "intercept", CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
 		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
 		Access: AccessConfig{Clients: []string{}, PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},

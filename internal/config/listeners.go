@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,8 @@ type ListenerConfig struct {
 	Address string `toml:"address"` // host:port; an empty host means every address of this machine
 	Mode    string `toml:"mode"`    // transparent (redirect rules) or tproxy
 	Other   string `toml:"other"`   // refuse or tunnel: what is neither HTTP nor TLS; empty: refuse
+
+	ProxyProtocol []string `toml:"proxy_protocol"` // networks of load balancers whose connections begin with a header
 }
 
 // The values of ListenerConfig.
@@ -44,8 +47,33 @@ func (c *Config) checkListeners(d *decoder) {
 		}
 		seen[l.Address] = true
 		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy)
+		d.balancers("listener.proxy_protocol", l.ProxyProtocol)
 		d.oneOfOrNone("listener.other", l.Other, OtherRefuse, OtherTunnel)
 	}
+}
+
+// balancers reports the entries that are not networks of load balancers.
+func (d *decoder) balancers(path string, list []string) {
+	d.networks(path, list)
+	for i, text := range list {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Bits() == 0 {
+			d.problem(element(path, i), "%s: %q would let every client name an address of its choice; name the addresses of your load balancers", path, text)
+		}
+	}
+}
+
+// Networks returns networks that were checked.
+func Networks(list []string) (all []netip.Prefix) {
+	for _, text := range list {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// servesOthers reports whether other machines can have connections made to the listener, by
+// themselves or through a load balancer.
+func (l *ListenerConfig) servesOthers() bool {
+	return !loopbackOnly(l.Address) || len(l.ProxyProtocol) > 0
 }
 
 // everyAddress returns address; with an empty host, as that of every address, IPv4 as well.
@@ -64,15 +92,15 @@ func (c *Config) hasTProxy(address string) bool {
 // checkListenerExposure returns an error when other machines can have connections
 // redirected to heed, and access.clients does not restrict them.
 func (c *Config) checkListenerExposure() error {
-	i := slices.IndexFunc(c.Listeners, func(l ListenerConfig) bool { return !loopbackOnly(l.Address) })
+	i := slices.IndexFunc(c.Listeners, func(l ListenerConfig) bool { return l.servesOthers() })
 	if i < 0 || len(c.Access.Clients) > 0 {
 		return nil
 	}
 	port := c.Listeners[i].Address[strings.LastIndexByte(c.Listeners[i].Address, ':')+1:]
-	return Mistakes{c.FindEntry(i, "listener.address", `connections from other machines can be redirected to %s, and nothing says who may use heed
+	return Mistakes{c.FindEntry(i, "listener.address", `connections from other machines can be redirected to %s%s, and nothing says who may use heed
 Say so in the settings: [access] with clients = ["192.0.2.0/24"]; passwords cannot apply here
 For the programs of this machine alone, write two listeners: %q and %q`,
-		c.Listeners[i].Address, net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port))}
+		c.Listeners[i].Address, through(c.Listeners[i].ProxyProtocol), net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port))}
 }
 
 // unjudgedListeners returns a notice for each listener that passes on what heed cannot judge.

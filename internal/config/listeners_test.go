@@ -23,17 +23,19 @@ func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 	open := "[[listener]]\naddress = \":3129\"\nmode = \"transparent\"\n"
 	for text, ok := range map[string]bool{
 		open: false,
-		"[access]\nusers = \"passwords\"\n" + open:              false,
-		"[access]\nclients = [\"192.0.2.0/24\"]\n" + open:       true,
-		strings.Replace(open, `":3129"`, `"127.0.0.1:3129"`, 1): true,
-		strings.Replace(open, `":3129"`, `"[::1]:3129"`, 1):     true,
-		strings.Replace(open, "transparent", "tproxy", 1):       false,
+		"[access]\nusers = \"passwords\"\n" + open:                                         false,
+		"[access]\nclients = [\"192.0.2.0/24\"]\n" + open:                                  true,
+		strings.Replace(open, `":3129"`, `"127.0.0.1:3129"`, 1):                            true,
+		strings.Replace(open, `":3129"`, `"[::1]:3129"`, 1):                                true,
+		strings.Replace(open, "transparent", "tproxy", 1):                                  false,
+		"listen = \"127.0.0.1:3129\"\nproxy_protocol = [\"127.0.0.1\"]":                    false,
+		strings.Replace(open, `":3129"`, `"[::1]:3129"`, 1) + "proxy_protocol = [\"::1\"]": false,
 	} {
 		err := load(text).CheckExposure()
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "[::]:3129") {
+		if err != nil && !strings.Contains(err.Error(), ":3129") || strings.Contains(text, "proxy_protocol") != strings.Contains(err.Error(), "load balancer") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

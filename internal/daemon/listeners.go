@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"syscall"
 
@@ -83,19 +84,21 @@ func (d *daemon) serveOn(l *sharedListener) error {
 	if l.asked.mode == "" {
 		return l.proxy.Serve(l.Listener)
 	}
-	t := proxy.Transparent{Listener: l.Listener, Original: redirect.Original, TunnelOther: func() bool { return d.tunnelsOther(l.asked) }}
+	t := proxy.Transparent{Listener: l.Listener, Original: redirect.Original, TunnelOther: func() bool { return d.asked(l.asked).Other == config.OtherTunnel },
+		Balancers: func() []netip.Prefix { return config.Networks(d.asked(l.asked).ProxyProtocol) }}
 	if l.asked.mode == config.ListenerTProxy {
 		t.Original = redirect.Destination
 	}
 	return l.proxy.ServeTransparent(t)
 }
 
-// tunnelsOther reports whether the current settings of a [[listener]] pass on what is
-// neither HTTP nor TLS.
-func (d *daemon) tunnelsOther(spec listenerSpec) bool {
-	return slices.ContainsFunc(d.current.Load().cfg.Listeners, func(l config.ListenerConfig) bool {
-		return l.Address == spec.addr && l.Other == config.OtherTunnel
-	})
+// asked returns the current settings of a [[listener]]; the zero value when it is leaving.
+func (d *daemon) asked(spec listenerSpec) config.ListenerConfig {
+	all := d.current.Load().cfg.Listeners
+	if i := slices.IndexFunc(all, func(l config.ListenerConfig) bool { return l.Address == spec.addr }); i >= 0 {
+		return all[i]
+	}
+	return config.ListenerConfig{}
 }
 
 // closeAll closes listeners that have accepted no connection.

@@ -141,7 +141,9 @@ func (d *daemon) applyLocked(g *runtimeConfig) {
 	}
 	d.current.Store(g)
 	g.pool.Pace(&g.cfg.Pacing.Settings)
-	d.settings.Store(g.settings(g.route, rules))
+	shared := g.settings(g.route, rules)
+	shared.Balancers = config.Networks(g.cfg.ProxyProtocol)
+	d.settings.Store(shared)
 	for _, s := range d.runs {
 		s.apply(g, rules)
 	}

@@ -69,6 +69,7 @@ find_missing() {
 	lacks redis-tools have redis-cli
 	lacks rsync have rsync
 	lacks squid have squid
+	lacks haproxy have haproxy
 	lacks microsocks have microsocks
 	lacks curl have curl
 	lacks wget have wget

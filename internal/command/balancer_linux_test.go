@@ -124,7 +124,9 @@ agent = ["newsbot"]
 		}
 	}
 	for _, h := range heeds {
-		r := h.Await("the newsbot", func(r testkit.Record) bool { return strings.Contains(r.Text("url"), "/news") && r.Text("verdict") == "refuse" })
+		r := h.Await("the newsbot", func(r testkit.Record) bool {
+			return strings.Contains(r.Text("url"), "/news") && r.Text("verdict") == "refuse"
+		})
 		if !strings.HasPrefix(r.Text("client"), "127.0.0.2:") || r.Text("client_name") != "news" {
 			t.Errorf("%v", r)
 		}

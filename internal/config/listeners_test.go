@@ -35,7 +35,7 @@ func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), ":3129") || strings.Contains(text, "proxy_protocol") != strings.Contains(err.Error(), "load balancer") {
+		if err != nil && (!strings.Contains(err.Error(), ":3129") || strings.Contains(text, "proxy_protocol") != strings.Contains(err.Error(), "load balancer")) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

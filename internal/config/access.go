@@ -42,6 +42,16 @@ func (d *decoder) networks(path string, list []string) {
 	}
 }
 
+// balancers reports the entries that are not networks of load balancers.
+func (d *decoder) balancers(path string, list []string) {
+	d.networks(path, list)
+	for i, text := range list {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Bits() == 0 {
+			d.problem(element(path, i), "%s: %q would let every client name an address of its choice; name the addresses of your load balancers", path, text)
+		}
+	}
+}
+
 // ServeAt replaces the configured values by those of --listen and --clients (or
 // HEED_LISTEN and HEED_CLIENTS). Empty arguments change nothing.
 func (c *Config) ServeAt(listen string, clients []string) error {

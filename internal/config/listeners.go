@@ -52,16 +52,6 @@ func (c *Config) checkListeners(d *decoder) {
 	}
 }
 
-// balancers reports the entries that are not networks of load balancers.
-func (d *decoder) balancers(path string, list []string) {
-	d.networks(path, list)
-	for i, text := range list {
-		if p, err := netip.ParsePrefix(text); err == nil && p.Bits() == 0 {
-			d.problem(element(path, i), "%s: %q would let every client name an address of its choice; name the addresses of your load balancers", path, text)
-		}
-	}
-}
-
 // Networks returns networks that were checked.
 func Networks(list []string) (all []netip.Prefix) {
 	for _, text := range list {

@@ -1,7 +1,8 @@
 // Package accesslog reads the access logs of web servers in the order of time.
 //
 // It reads the common and the combined format of Apache and nginx, also with the virtual
-// host first, lines of JSON (Caddy, nginx, Traefik), the W3C extended format (IIS,
+// host first, lines of JSON (Caddy, nginx, Traefik, logs of services), CSV with the names of
+// its columns, the W3C extended format (IIS,
 // CloudFront), any pattern of nginx's log_format and Apache's LogFormat, WARC files and
 // records of heed. Files may be compressed by gzip, zstd or bzip2. The format of each file
 // is found from its first lines.
@@ -31,6 +32,7 @@ import (
 type Request struct {
 	Time      time.Time // with the zone of the line
 	Client    string    // address, the name that the server looked up, or the hash in a record; empty: not logged
+	Scheme    string    // http or https; empty: not logged
 	Host      string    // virtual host, maybe with a port; empty: the log has none
 	Method    string    // empty: the line has no request
 	Target    string    // as sent, escapes of the log undone
@@ -40,6 +42,9 @@ type Request struct {
 	UserAgent string    // empty: none, or not logged
 	Source    string    // name of the file
 	Line      int64     // number of the line in it, from 1; of the record in a WARC file and in a record of heed
+	// Refused is set for a request that heed answered itself, so that no site saw it. Only
+	// records, log lines and exports of heed have those, with Options.Refused.
+	Refused bool
 	// OutOfOrder is set when the time of the line is before that of the request before it
 	// in the file.
 	OutOfOrder bool
@@ -84,9 +89,15 @@ type Options struct {
 	Files []string  // the name - is standard input
 	Stdin io.Reader // for that name
 	// Format is the pattern of the lines, as nginx's log_format or Apache's LogFormat has
-	// it, or one of the names common, combined, vhost_combined, json and w3c. Empty: it is
+	// it, or one of the names common, combined, vhost_combined, json, csv and w3c. Empty: it is
 	// found from the first lines. WARC files and records of heed are always recognised.
 	Format string
+	// Names are fields as FIELD=NAME: one of FieldNames, and the member of JSON objects, or the
+	// column of CSV, that has it. They count before the names that are known.
+	Names []string
+	// Refused also returns the requests that heed answered itself, from records, log lines and
+	// exports of heed.
+	Refused bool
 	// TempDir is the directory of the file for sorting; empty: that of os.TempDir.
 	TempDir string
 	// Memory bounds in octets the requests that are sorted in memory, to 2 GiB; 0: 128 MiB.
@@ -97,6 +108,7 @@ type Options struct {
 type Reader struct {
 	options  Options
 	custom   parser // of Options.Format; nil: found from the first lines
+	names    names  // of JSON members and CSV columns
 	sources  []*source
 	prepared bool
 	heads    []*merged // one for each stream that has not ended, in order
@@ -117,8 +129,12 @@ func Open(o Options) (*Reader, error) {
 	if o.Memory <= 0 {
 		r.options.Memory = defaultMemory
 	}
+	var err error
+	if r.names, err = namesWith(o.Names); err != nil {
+		return nil, err
+	}
 	if o.Format != "" {
-		custom, err := compile(o.Format)
+		custom, err := r.compile(o.Format)
 		if err != nil {
 			return nil, err
 		}

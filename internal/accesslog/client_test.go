@@ -60,7 +60,7 @@ func TestDetect_VirtualHostsThatAreAddresses(t *testing.T) {
 	byAddress := "192.0.2.1 203.0.113.7 - -" + stampedEnd + "\n"
 	for head, want := range map[string]string{byAddress + "www.example.org 203.0.113.8 - -" + stampedEnd + "\n": "192.0.2.1|203.0.113.7", byAddress: "|192.0.2.1"} {
 		var q Request
-		if reason := detectLines(head).parse(byAddress[:len(byAddress)-1], &q); reason != "" || q.Host+"|"+q.Client != want {
+		if reason := reading().detectLines(head).parse(byAddress[:len(byAddress)-1], &q); reason != "" || q.Host+"|"+q.Client != want {
 			t.Errorf("%s%q, %q, want %s", head, reason, q.Host+"|"+q.Client, want)
 		}
 	}
@@ -82,7 +82,7 @@ func TestParse_ListsOfAddressesOfOtherFormats(t *testing.T) {
 		{"combined", "10.0.0.1 - -" + stampedEnd + ` "-"`, "10.0.0.1"},
 		{"combined", "198.51.100.2 - -" + stampedEnd + ` "203.0.113.7"`, "198.51.100.2"},
 	} {
-		p, err := compile(x.format)
+		p, err := reading().compile(x.format)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,10 @@ func TestCombined_ALineCutOffIsUnparsed(t *testing.T) {
 		}
 	}
 	var q Request
-	if got := detectLines(begin+` "-" "XBot/1.0"`+"\n").parse(begin+` "-"`, &q); got != "cut off before its User-Agent" {
+	if got := reading().detectLines(begin+` "-" "XBot/1.0"`+"\n").parse(begin+` "-"`, &q); got != "cut off before its User-Agent" {
 		t.Errorf("a line without the User-Agent that others have: %q", got)
 	}
 }
+
+// reading is a Reader with the names that are known.
+func reading() *Reader { return &Reader{names: jsonNames()} }

@@ -18,7 +18,7 @@ func FuzzLine(f *testing.F) {
 	} {
 		f.Add(line)
 	}
-	custom, err := compile(`%v %h %t "%r" %>s %b "%{User-Agent}i" %{%d.%m.%Y}t`)
+	custom, err := reading().compile(`%v %h %t "%r" %>s %b "%{User-Agent}i" %{%d.%m.%Y}t`)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func FuzzPattern(f *testing.F) {
 	f.Add(`%h %{%Y}t "%r"%%`, `a 2025 "GET /"%`)
 	f.Add(`log_format a '$msec' ' $request_uri';`, `1 /`)
 	f.Fuzz(func(t *testing.T, format, line string) {
-		p, err := compile(format)
+		p, err := reading().compile(format)
 		if err != nil {
 			if p := err.Error(); !strings.HasPrefix(p, "--format: ") {
 				t.Errorf("%q: %s", format, p)

@@ -3,6 +3,9 @@ package accesslog
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -18,6 +21,8 @@ const (
 	fieldClock // time of day
 	fieldClient
 	fieldForwarded // the addresses that servers before this one saw
+	fieldScheme
+	fieldPort // that the client connected to
 	fieldHost
 	fieldRequest // request line
 	fieldMethod
@@ -28,27 +33,40 @@ const (
 	fieldBytes
 	fieldReferrer
 	fieldAgent
+	fieldInner   // a line of another log: what a program in a container printed
+	fieldVerdict // of heed
+	fieldBy      // heed or site
+	fieldOutcome // of heed
 	fields
 )
 
 // jsonNames are the names of members by field, the most trusted first: without what
 // separates words, those of members with the object's name before.
-var jsonNames = sync.OnceValue(func() map[string]ranked {
-	all := map[string]ranked{}
+//
+// They are those of Caddy, nginx, Traefik, Envoy, Cloudflare Logpush (EdgeStartTimestamp),
+// Google Cloud (httpRequest) and of heed's own log and exports.
+var jsonNames = sync.OnceValue(func() names {
+	all := names{}
 	for f, list := range map[field]string{
-		fieldTime:      "ts timestamp time timeiso8601 timelocal msec startutc starttime datetime date startlocal request.time",
-		fieldClient:    "request.clientip request.remoteip clientip remoteaddr remoteip clienthost client.ip client.address remotehost clientaddr client ip source.ip host.ip request.remoteaddr",
+		fieldTime:      "ts timestamp time timeiso8601 timelocal msec startutc starttime datetime date startlocal request.time edgestarttimestamp",
+		fieldClient:    "request.clientip request.remoteip clientip remoteaddr remoteip clienthost client.ip client.address httprequest.remoteip clientaddress remotehost clientaddr client ip source.ip host.ip request.remoteaddr",
 		fieldForwarded: "xforwardedfor httpxforwardedfor request.headers.xforwardedfor headers.xforwardedfor requestxforwardedfor forwardedfor httpforwarded request.headers.forwarded xrealip httpxrealip",
-		fieldHost:      "request.host requesthost httphost requestaddr vhost virtualhost servername domain url.domain host",
+		fieldScheme:    "request.scheme scheme requestscheme clientrequestscheme url.scheme httpscheme",
+		fieldPort:      "serverport",
+		fieldHost:      "clientrequesthost request.host requesthost httphost requestaddr vhost virtualhost servername domain url.domain host",
 		fieldRequest:   "request requestline http.request",
-		fieldMethod:    "request.method requestmethod method verb http.request.method httpmethod",
-		fieldTarget:    "request.uri requesturi requestpath originaluri uri url url.original target path requesturl request.url",
-		fieldPath:      "uripath url.path uristem documenturi",
+		fieldMethod:    "request.method requestmethod method verb http.request.method httpmethod clientrequestmethod httprequest.requestmethod",
+		fieldTarget:    "request.uri requesturi requestpath originaluri uri url url.original target path requesturl request.url clientrequesturi httprequest.requesturl",
+		fieldPath:      "uripath url.path uristem documenturi clientrequestpath",
 		fieldQuery:     "args querystring query url.query uriquery",
-		fieldStatus:    "status statuscode responsestatus downstreamstatus originstatus response code http.response.statuscode response.status",
-		fieldBytes:     "bodybytessent bytessent size bytes responsesize downstreamcontentsize responselength contentlength http.response.body.bytes response.size bodysize",
-		fieldReferrer:  "request.headers.referer httpreferer httpreferrer referer referrer requestreferer http.request.referrer headers.referer",
-		fieldAgent:     "request.headers.useragent httpuseragent useragent requestuseragent agent ua useragent.original headers.useragent",
+		fieldStatus:    "status statuscode responsestatus downstreamstatus originstatus response code http.response.statuscode response.status edgeresponsestatus httprequest.status",
+		fieldBytes:     "bodybytessent bytessent size bytes responsesize downstreamcontentsize responselength contentlength http.response.body.bytes response.size bodysize edgeresponsebytes httprequest.responsesize bytesout",
+		fieldReferrer:  "request.headers.referer httpreferer httpreferrer referer referrer requestreferer http.request.referrer headers.referer clientrequestreferer httprequest.referer",
+		fieldAgent:     "request.headers.useragent httpuseragent useragent requestuseragent agent ua useragent.original headers.useragent clientrequestuseragent httprequest.useragent",
+		fieldInner:     "log textpayload",
+		fieldVerdict:   "verdict",
+		fieldBy:        "by answeredby",
+		fieldOutcome:   "outcome",
 	} {
 		for i, name := range strings.Fields(list) {
 			all[name] = ranked{f, i + 1}
@@ -59,7 +77,36 @@ var jsonNames = sync.OnceValue(func() map[string]ranked {
 
 type ranked struct {
 	field field
-	rank  int // the least counts
+	rank  int // the least counts; below 0: named by the user
+}
+
+// names are fields by the names that logs have for them.
+type names map[string]ranked
+
+// FieldNames are the names of the fields in Options.Names.
+var FieldNames = []string{"time", "client", "forwarded", "scheme", "host", "request", "method", "target", "path", "query", "status", "bytes", "referrer", "agent"}
+
+// namedFields are the fields of FieldNames.
+var namedFields = []field{
+	fieldTime, fieldClient, fieldForwarded, fieldScheme, fieldHost, fieldRequest, fieldMethod, fieldTarget, fieldPath, fieldQuery, fieldStatus, fieldBytes,
+	fieldReferrer, fieldAgent,
+}
+
+// namesWith returns the names that are known, and before them those of the user.
+func namesWith(own []string) (names, error) {
+	if len(own) == 0 {
+		return jsonNames(), nil
+	}
+	all := maps.Clone(jsonNames())
+	for _, text := range own {
+		name, member, _ := strings.Cut(text, "=")
+		at := slices.Index(FieldNames, name)
+		if at < 0 || strings.TrimSpace(member) == "" {
+			return nil, fmt.Errorf("--json-fields: %q is not FIELD=NAME with one of the fields %s\nWrite for example --json-fields time=startedAt,target=http.url", text, strings.Join(FieldNames, ", "))
+		}
+		all[string(appendName(nil, member))] = ranked{namedFields[at], -1}
+	}
+	return all, nil
 }
 
 // values are the fields of a line.
@@ -67,6 +114,9 @@ type values [fields]string
 
 // set makes a request of the fields. The escapes of the log are undone already.
 func (v *values) set(q *Request) (reason string) {
+	if v[fieldVerdict] != "" && v[fieldBy] == "heed" && v[fieldOutcome] != "tunnelled" {
+		q.Refused = true
+	}
 	q.Client, q.Host = clientOf(present(v[fieldClient]), present(v[fieldForwarded])), present(v[fieldHost])
 	method, target := requestLine(v[fieldRequest])
 	q.Method, q.Target = cmp.Or(present(v[fieldMethod]), method), cmp.Or(present(v[fieldTarget]), target)
@@ -79,6 +129,7 @@ func (v *values) set(q *Request) (reason string) {
 	if q.Method == "" && q.Target == "" && v[fieldRequest] == "" && v[fieldMethod] == "" && v[fieldTarget] == "" && v[fieldPath] == "" {
 		return "no request"
 	}
+	v.locate(q)
 	var ok bool
 	if status := v[fieldStatus]; status != "" {
 		if q.Status, ok = statusOf(status); !ok {
@@ -90,15 +141,42 @@ func (v *values) set(q *Request) (reason string) {
 	return ""
 }
 
+// locate sets the scheme, and the host where only an absolute target has it.
+func (v *values) locate(q *Request) {
+	scheme, rest, absolute := strings.Cut(q.Target, "://")
+	if absolute = absolute && (scheme == "http" || scheme == "https"); absolute && q.Host == "" {
+		end := len(rest)
+		if at := strings.IndexAny(rest, "/?#"); at >= 0 {
+			end = at
+		}
+		if q.Host, q.Target = rest[:end], rest[end:]; !strings.HasPrefix(q.Target, "/") {
+			q.Target = "/" + q.Target
+		}
+	}
+	switch named := strings.ToLower(v[fieldScheme]); {
+	case absolute:
+		q.Scheme = scheme
+	case named == "http", named == "https":
+		q.Scheme = named
+	case v[fieldPort] == "443":
+		q.Scheme = "https"
+	case v[fieldPort] == "80":
+		q.Scheme = "http"
+	}
+}
+
 // jsonLines reads JSON objects, one in a line.
 type jsonLines struct {
+	names   names
+	refused bool // requests that heed answered itself count too
+	inner   combined
 	clock   clock
 	values  values
 	ranks   [fields]int
 	scratch [256]byte
 }
 
-func (*jsonLines) fresh() parser { return &jsonLines{} }
+func (p *jsonLines) fresh() parser { return &jsonLines{names: p.names, refused: p.refused} }
 
 // parse reads a line.
 func (p *jsonLines) parse(line string, q *Request) (reason string) {
@@ -106,23 +184,38 @@ func (p *jsonLines) parse(line string, q *Request) (reason string) {
 	if !walk(line, p.scratch[:], p.member) {
 		return "not a JSON object"
 	}
-	if p.values[fieldTime] == "" {
-		return "no time in the JSON object"
+	if inner := p.values[fieldInner]; inner != "" && p.values[fieldRequest]+p.values[fieldTarget]+p.values[fieldPath] == "" {
+		if inner = strings.TrimSpace(inner); !strings.HasPrefix(inner, "{") {
+			return p.inner.parse(inner, q)
+		}
+		if p.values, p.ranks = (values{}), ([fields]int{}); !walk(inner, p.scratch[:], p.member) {
+			return "not a JSON object"
+		}
+	}
+	return p.values.complete(q, &p.clock, p.refused, "the JSON object")
+}
+
+// complete is set, with the time. in names where the values are from.
+func (v *values) complete(q *Request, c *clock, refused bool, in string) (reason string) {
+	if v[fieldTime] == "" {
+		return "no time of a known name in " + in + "; --json-fields time=NAME names it"
 	}
 	var ok bool
-	if q.Time, ok = p.clock.anyTime(p.values[fieldTime]); !ok {
+	if q.Time, ok = c.anyTime(v[fieldTime]); !ok {
 		return "a time that is not of a known form"
 	}
-	if reason = p.values.set(q); reason == "no request" {
-		reason = "no request in the JSON object"
+	if reason = v.set(q); reason == "no request" {
+		reason = "no request of a known name in " + in + "; --json-fields target=NAME, or request=NAME, names it"
 	}
-	q.Client = withoutPort(q.Client)
+	if q.Client = withoutPort(q.Client); reason == "" && q.Refused && !refused {
+		return aside
+	}
 	return reason
 }
 
 // member keeps a value whose name is known.
 func (p *jsonLines) member(path []byte, value string) {
-	r, ok := jsonNames()[string(path)]
+	r, ok := p.names[string(path)]
 	if ok && (p.ranks[r.field] == 0 || r.rank < p.ranks[r.field]) && value != "" {
 		p.ranks[r.field], p.values[r.field] = r.rank, value
 	}

@@ -26,7 +26,7 @@ type part struct {
 }
 
 // compile returns the parser of a pattern.
-func compile(format string) (parser, error) {
+func (r *Reader) compile(format string) (parser, error) {
 	format = strings.TrimSpace(format)
 	switch strings.ToLower(format) {
 	case "common", "combined":
@@ -34,7 +34,9 @@ func compile(format string) (parser, error) {
 	case "vhost_combined", "vhost_common":
 		return &combined{hosts: true}, nil
 	case "json":
-		return &jsonLines{}, nil
+		return &jsonLines{names: r.names, refused: r.options.Refused}, nil
+	case "csv":
+		return &csvLines{names: r.names, refused: r.options.Refused}, nil
 	case "w3c":
 		return &w3c{}, nil
 	}
@@ -124,7 +126,7 @@ var unslash = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t")
 // The variables of nginx that have what a study needs.
 var nginxFields = map[string]field{
 	"remote_addr": fieldClient, "realip_remote_addr": fieldNone, "http_x_forwarded_for": fieldForwarded, "proxy_add_x_forwarded_for": fieldForwarded,
-	"http_forwarded": fieldForwarded, "http_x_real_ip": fieldForwarded, "host": fieldHost, "http_host": fieldHost, "server_name": fieldHost,
+	"scheme": fieldScheme, "server_port": fieldPort, "http_forwarded": fieldForwarded, "http_x_real_ip": fieldForwarded, "host": fieldHost, "http_host": fieldHost, "server_name": fieldHost,
 	"request": fieldRequest, "request_method": fieldMethod, "request_uri": fieldTarget, "uri": fieldPath, "document_uri": fieldPath,
 	"args": fieldQuery, "query_string": fieldQuery, "status": fieldStatus, "body_bytes_sent": fieldBytes, "bytes_sent": fieldBytes,
 	"http_referer": fieldReferrer, "http_user_agent": fieldAgent, "time_local": fieldTime, "time_iso8601": fieldTime, "msec": fieldTime,

@@ -19,11 +19,12 @@ import (
 func IsRecord(path string) bool { return sqlite.IsDatabase(path) }
 
 // record reads the requests that heed sent to sites. Those that it answered itself never
-// reached a site: they are counted apart.
+// reached a site: they are left out, or marked as refused.
 type record struct {
 	entries func() (*store.Entry, error)
 	clients map[int64]*store.Client
 	sites   map[int64]rules.Origin
+	refused bool // those that heed answered itself count too
 }
 
 func (s *source) openRecord() error {
@@ -35,7 +36,7 @@ func (s *source) openRecord() error {
 	if err != nil {
 		return err
 	}
-	r := &record{clients: map[int64]*store.Client{}, sites: map[int64]rules.Origin{}}
+	r := &record{clients: map[int64]*store.Client{}, sites: map[int64]rules.Origin{}, refused: s.reader.options.Refused}
 	all := &store.Filter{}
 	err = errors.Join(
 		reader.Clients(all, func(c *store.Client) { r.clients[c.ID] = c }),
@@ -64,7 +65,9 @@ func (r *record) next(q *Request) (reason string, err error) {
 	case o == nil:
 		return "heed recorded no outcome", nil
 	case !o.FromSite && o.SiteStatus == 0 && !(audit.IsTunnel(e.Method, e.Target) && o.Status == http.StatusOK):
-		return aside, nil // the site neither answered nor accepted a tunnel
+		if q.Refused = true; !r.refused || e.Site == 0 {
+			return aside, nil // the site neither answered nor accepted a tunnel
+		}
 	case e.Site == 0:
 		return "heed recorded no site", nil
 	}
@@ -72,7 +75,7 @@ func (r *record) next(q *Request) (reason string, err error) {
 	if client == nil || site.Host == "" {
 		return "", errors.New("the record has a decision without its client or its site\nSee `heed audit verify`")
 	}
-	q.Time, q.Client, q.Host = time.UnixMicro(e.Time+e.Waited).UTC(), client.Address, site.Authority()
+	q.Time, q.Client, q.Scheme, q.Host = time.UnixMicro(e.Time+e.Waited).UTC(), client.Address, site.Scheme, site.Authority()
 	q.Method, q.Target, q.Bytes = e.Method, cmp.Or(e.Target, q.Host), o.BytesOut // a tunnel has a host only
 	q.Status, q.UserAgent = cmp.Or(o.SiteStatus, o.Status), cmp.Or(client.Sent, client.UserAgent)
 	return "", nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/bzip2"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -87,9 +88,9 @@ func (s *source) open() error {
 		in = s.reader.untilStopped(in)
 	}
 	in = &countingReader{Reader: in, n: &s.reader.done}
-	text, err := decompressed(in)
+	text, members, err := decompressed(in)
 	if err == nil {
-		s.records, err = s.reader.detect(text)
+		s.records, err = s.reader.detect(text, members)
 	}
 	if err != nil {
 		s.close()
@@ -152,26 +153,107 @@ var magics = []struct{ octets, coding string }{
 	{"\x04\x22\x4d\x18", "lz4"},
 }
 
-// decompressed returns the text of a file.
-func decompressed(in io.Reader) (*bufio.Reader, error) {
+// decompressed returns the text of a file, and its members when it is a gzip file.
+func decompressed(in io.Reader) (*bufio.Reader, *gzipMembers, error) {
 	b := bufio.NewReaderSize(in, 256<<10)
 	for _, m := range magics {
 		if head, _ := b.Peek(len(m.octets)); string(head) != m.octets {
 			continue
 		}
 		switch m.coding {
-		case "gzip", "zstd":
+		case "gzip":
+			members := &gzipMembers{in: b}
+			return bufio.NewReaderSize(members, 256<<10), members, nil
+		case "zstd":
 			text, err := coding.NewReader(m.coding, b)
 			if err != nil {
-				return bufio.NewReader(&tornReader{failed: err}), nil
+				return bufio.NewReader(&tornReader{failed: err}), nil, nil
 			}
-			return bufio.NewReaderSize(&tornReader{in: text}, 256<<10), nil
+			return bufio.NewReaderSize(&tornReader{in: text}, 256<<10), nil, nil
 		case "bzip2":
-			return bufio.NewReaderSize(&tornReader{in: bzip2.NewReader(b)}, 256<<10), nil
+			return bufio.NewReaderSize(&tornReader{in: bzip2.NewReader(b)}, 256<<10), nil, nil
 		}
-		return nil, fmt.Errorf("a %s file cannot be read\nDecompress it first; - reads standard input", m.coding)
+		return nil, nil, fmt.Errorf("a %s file cannot be read\nDecompress it first; - reads standard input", m.coding)
 	}
-	return b, nil
+	return b, nil, nil
+}
+
+// errMember is the error of a damaged member of a gzip file.
+var errMember = fmt.Errorf("%w: a member of the gzip file is damaged", errTorn)
+
+// gzipMembers reads the members of a gzip file one after the other.
+type gzipMembers struct {
+	in     *bufio.Reader
+	member *gzip.Reader // nil: none was begun
+	open   bool
+	ended  error
+}
+
+// resume reads on after errMember, with the next member that can be found.
+func (g *gzipMembers) resume() {
+	if !errors.Is(g.ended, errMember) {
+		return
+	}
+	for g.ended = nil; ; {
+		head, err := g.in.Peek(4 << 10)
+		if at := bytes.Index(head, []byte("\x1f\x8b\x08")); at >= 0 {
+			_, _ = g.in.Discard(at) // it was peeked
+			return
+		}
+		if _, _ = g.in.Discard(max(1, len(head)-2)); err != nil {
+			return // at the end of the file
+		}
+	}
+}
+
+// Read reads decoded text. Damage is permanent until resume is called.
+func (g *gzipMembers) Read(p []byte) (n int, err error) {
+	for g.ended == nil {
+		if !g.open {
+			if err := g.next(); err == io.EOF {
+				g.ended = io.EOF
+				break
+			} else if err != nil {
+				return 0, g.lost(err)
+			}
+		}
+		n, err = g.member.Read(p)
+		if err == io.EOF {
+			g.open, err = false, nil
+		}
+		if err != nil {
+			return n, g.lost(err)
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return 0, g.ended
+}
+
+// next begins the next member; io.EOF after the last one.
+func (g *gzipMembers) next() (err error) {
+	if _, err = g.in.Peek(1); err != nil {
+		return err
+	}
+	if g.member == nil {
+		g.member, err = gzip.NewReader(g.in)
+	} else {
+		err = g.member.Reset(g.in)
+	}
+	if g.open = err == nil; g.open {
+		g.member.Multistream(false)
+	}
+	return err
+}
+
+// lost ends the member for an error.
+func (g *gzipMembers) lost(err error) error {
+	g.open, g.ended = false, err
+	if _, cannot := errors.AsType[*fs.PathError](err); !cannot && !errors.Is(err, errStopped) { // the disk, not the contents
+		g.ended = fmt.Errorf("%w: %w", errMember, err)
+	}
+	return g.ended
 }
 
 // tornReader marks the errors of a decoder, after which what came before them counts.
@@ -195,7 +277,7 @@ func (t *tornReader) Read(p []byte) (n int, err error) {
 }
 
 // detect finds the format of a text from its beginning.
-func (r *Reader) detect(text *bufio.Reader) (records, error) {
+func (r *Reader) detect(text *bufio.Reader, members *gzipMembers) (records, error) {
 	head, err := text.Peek(16 << 10)
 	if err != nil && err != io.EOF && !errors.Is(err, errTorn) && err != bufio.ErrBufferFull {
 		return nil, err
@@ -204,11 +286,11 @@ func (r *Reader) detect(text *bufio.Reader) (records, error) {
 		return nil, errors.New("the text is in UTF-16\nConvert it first: iconv -f UTF-16 -t UTF-8")
 	}
 	if bytes.HasPrefix(head, []byte("WARC/")) {
-		return &warc{in: text}, nil
+		return &warc{in: text, members: members}, nil
 	}
 	p := r.custom
 	if p == nil {
-		p = detectLines(string(head))
+		p = r.detectLines(string(head))
 	}
 	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
 		_, _ = text.Discard(3) // the byte order mark, which was peeked
@@ -217,14 +299,15 @@ func (r *Reader) detect(text *bufio.Reader) (records, error) {
 }
 
 // detectLines returns the parser of the most lines of a log's beginning.
-func detectLines(head string) parser {
+func (r *Reader) detectLines(head string) parser {
 	head = strings.TrimPrefix(head, "\ufeff")
 	if at := strings.LastIndexByte(head, '\n'); at >= 0 {
 		head = head[:at] // the last line may be incomplete
 	}
 	common := &combined{}
-	candidates := []parser{common, &jsonLines{}, &w3c{}}
+	candidates := []parser{common, &jsonLines{names: r.names, refused: r.options.Refused}, &w3c{}, &csvLines{names: r.names, refused: r.options.Refused}}
 	counts := make([]int, len(candidates))
+	isObject := strings.HasPrefix(head, "{")
 	for n := 0; head != "" && n < 200; n++ {
 		var text string
 		text, head, _ = strings.Cut(head, "\n")
@@ -237,7 +320,10 @@ func detectLines(head string) parser {
 			}
 		}
 	}
-	return candidates[slices.Index(counts, slices.Max(counts))]
+	if most := slices.Max(counts); most > 0 || !isObject {
+		return candidates[slices.Index(counts, most)].fresh()
+	}
+	return candidates[1].fresh() // to say what the objects lack
 }
 
 // parser reads lines of one format.

@@ -23,7 +23,7 @@ func (*w3c) fresh() parser { return &w3c{} }
 // meaning the last one in this order counts.
 var w3cNames = map[string]field{
 	"date": fieldDate, "time": fieldClock, "timestamp": fieldTime, "c-ip": fieldClient, "x-forwarded-for": fieldForwarded, "cs(x-forwarded-for)": fieldForwarded, "cs-host": fieldHost, "cs(host)": fieldHost, "x-host-header": fieldHost,
-	"cs-method": fieldMethod, "cs-uri": fieldTarget, "cs-uri-stem": fieldPath, "cs-uri-query": fieldQuery, "sc-status": fieldStatus,
+	"cs-protocol": fieldScheme, "s-port": fieldPort, "cs-method": fieldMethod, "cs-uri": fieldTarget, "cs-uri-stem": fieldPath, "cs-uri-query": fieldQuery, "sc-status": fieldStatus,
 	"sc-bytes": fieldBytes, "cs(user-agent)": fieldAgent, "cs(referer)": fieldReferrer, "cs(referrer)": fieldReferrer,
 }
 

@@ -32,12 +32,15 @@ const (
 // record the target is its URI and the User-Agent that of the warcinfo record.
 type warc struct {
 	in      *bufio.Reader
+	members *gzipMembers // of a gzip file; else nil
 	n       int64
 	agent   string // of the warcinfo record
 	pending []*exchange
 	ready   []*exchange
 	ended   error
 	robots  func(*Robots) error // nil: not needed
+	held    *Robots             // passed on when the end of its record is where it should be
+	damaged bool                // a record was, or its length is wrong
 }
 
 // exchange is a request record, a response record, or both.
@@ -77,31 +80,78 @@ func (w *warc) next(q *Request) (reason string, err error) {
 		q.Method, q.UserAgent = http.MethodGet, w.agent
 	}
 	if u, err := url.Parse(x.uri); err == nil {
-		q.Target, q.Host = cmp.Or(q.Target, u.RequestURI()), cmp.Or(q.Host, u.Host)
+		q.Scheme, q.Target, q.Host = u.Scheme, cmp.Or(q.Target, u.RequestURI()), cmp.Or(q.Host, u.Host)
 	}
 	return "", nil
 }
 
-// record reads one record.
+// The reasons of damage that ends a record, and not the file.
+const (
+	badLength  = "a WARC record whose Content-Length is wrong; reading goes on with the record after it"
+	badRecord  = "a damaged WARC record; reading goes on with the record after it"
+	noResponse = "a response record without a response"
+)
+
+// record reads one record. After damage it goes on with the next one that can be found.
 func (w *warc) record() (reason string, err error) {
-	header, err := w.header()
+	skipped, err := w.toHeader()
+	if skipped && (err == nil || err == io.EOF) {
+		w.damaged = true
+		return badLength, w.giveRobots(errors.New("the length of its WARC record is wrong")) // the end of the file is found again
+	}
+	if err == nil || err == io.EOF {
+		if given := w.giveRobots(nil); given != nil {
+			return "", given
+		}
+	}
 	if err != nil {
-		return "", err
+		return w.lost(err)
 	}
 	w.n++
+	header, err := w.header()
+	if err != nil {
+		return w.lost(err)
+	}
 	size, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64)
 	if err != nil || size < 0 {
-		return "", fmt.Errorf("%w: record %d has no Content-Length", errTorn, w.n)
+		w.damaged = true
+		return "a WARC record without a Content-Length; reading goes on with the record after it", nil
 	}
 	body := &io.LimitedReader{R: w.in, N: size}
-	reason, err = w.take(header, body)
-	if err != nil {
-		return "", err
+	if reason, err = w.take(header, body); err != nil {
+		return w.lost(err)
 	}
 	if _, err = io.Copy(io.Discard, body); err == nil && body.N > 0 {
-		err = io.ErrUnexpectedEOF
+		err = torn(io.ErrUnexpectedEOF)
 	}
-	return reason, torn(err)
+	if err != nil {
+		return w.lost(err)
+	}
+	return reason, nil
+}
+
+// lost returns badRecord for the damage of one member of a gzip file, after which the next one is
+// read, and other errors as they are.
+func (w *warc) lost(err error) (string, error) {
+	if !errors.Is(err, errMember) {
+		return "", err
+	}
+	w.damaged = true
+	_, _ = w.in.Discard(w.in.Buffered()) // what is left of the member
+	w.members.resume()
+	return badRecord, w.giveRobots(err)
+}
+
+// giveRobots passes on the answer that is held, with the damage of its record.
+func (w *warc) giveRobots(damage error) error {
+	r := w.held
+	if w.held = nil; r == nil {
+		return nil
+	}
+	if damage != nil && r.Body != nil {
+		r.Err = damage
+	}
+	return w.robots(r)
 }
 
 // torn marks an unexpected end.
@@ -112,24 +162,54 @@ func torn(err error) error {
 	return err
 }
 
-// header reads the version and the header of a record, after the end of the one before.
+// version begins the header of a record; each version of the format so far has the number 0 or 1.
+var version = []byte("WARC/")
+
+// toHeader reads up to the header of the next record, which begins after the end of a line.
+// skipped reports that there was anything but line ends before it.
+func (w *warc) toHeader() (skipped bool, err error) {
+	for {
+		head, err := w.in.Peek(maxHead)
+		text := bytes.TrimLeft(head, "\r\n")
+		switch {
+		case bytes.HasPrefix(text, version):
+			_, _ = w.in.Discard(len(head) - len(text)) // it was peeked
+			return skipped, nil
+		case len(text) == 0 && len(head) > 0:
+			_, _ = w.in.Discard(len(head))
+			continue
+		case len(head) == 0:
+			return skipped, err
+		}
+		skipped = true
+		keep := len(text) // what may begin a header goes on in what was not peeked
+		if at := bytes.Index(text, append([]byte("\n"), version...)); at >= 0 {
+			keep = at + 1
+		} else if err == nil {
+			keep -= len(version)
+		}
+		_, _ = w.in.Discard(len(head) - len(text) + max(1, keep))
+	}
+}
+
+// header reads the version and the header of a record.
 func (w *warc) header() (textproto.MIMEHeader, error) {
 	head, err := w.in.Peek(maxHead)
-	text := bytes.TrimLeft(head, "\r\n")
-	end := headerEnd().FindIndex(text)
+	end := headerEnd().FindIndex(head)
 	switch {
-	case end != nil && bytes.HasPrefix(text, []byte("WARC/")):
-	case len(text) == 0, err != nil && err != io.EOF:
+	case end != nil:
+	case err != nil && err != io.EOF:
 		return nil, err
+	case len(head) < maxHead:
+		_, _ = w.in.Discard(len(head))
+		return nil, fmt.Errorf("%w: record %d has no end of its header", errTorn, w.n)
 	default:
-		return nil, fmt.Errorf("%w: after record %d there is no header of a record", errTorn, w.n)
+		_, _ = w.in.Discard(len(version))
+		return textproto.MIMEHeader{}, nil
 	}
-	_, fields, _ := bytes.Cut(text[:end[1]], []byte("\n"))
-	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(fields))).ReadMIMEHeader()
-	if err != nil {
-		return nil, fmt.Errorf("%w: record %d: %w", errTorn, w.n+1, err)
-	}
-	_, _ = w.in.Discard(len(head) - len(text) + end[1]) // it was peeked
+	_, fields, _ := bytes.Cut(head[:end[1]], []byte("\n"))
+	header, _ := textproto.NewReader(bufio.NewReader(bytes.NewReader(fields))).ReadMIMEHeader() // of a malformed one, what is before the fault
+	_, _ = w.in.Discard(end[1])                                                                 // it was peeked
 	return header, nil
 }
 
@@ -200,12 +280,16 @@ func cannotRead(err error) error {
 
 // takeResponse keeps a response record, of which in reads the beginning.
 func (w *warc) takeResponse(x *exchange, in *bufio.Reader, kind string, record *io.LimitedReader) (reason string, err error) {
-	response, err := http.ReadResponse(in, nil)
+	http1 := asHTTP1(in)
+	response, err := http.ReadResponse(http1, nil)
 	if err != nil {
-		return "a response record without a response", cannotRead(err)
+		return noResponse, cannotRead(err)
 	}
 	defer response.Body.Close()
 	x.Status, x.Bytes = response.StatusCode, record.N+int64(in.Buffered()) // what follows the header
+	if http1 != in {
+		x.Bytes += int64(http1.Buffered())
+	}
 	if w.robots != nil && kind == "response" {
 		if err := w.takeRobots(x, response); err != nil {
 			return "", err
@@ -213,6 +297,18 @@ func (w *warc) takeResponse(x *exchange, in *bufio.Reader, kind string, record *
 	}
 	w.pair(x)
 	return "", nil
+}
+
+// asHTTP1 returns in with a version of HTTP/1 in a status line of HTTP/2 or HTTP/3, which crawlers
+// write down although those have none ("HTTP/2 200").
+func asHTTP1(in *bufio.Reader) *bufio.Reader {
+	const written = "HTTP/2 "
+	head, _ := in.Peek(len(written))
+	if len(head) < len(written) || string(head[:5]) != "HTTP/" || head[5] < '2' || head[5] > '3' || head[6] != ' ' {
+		return in
+	}
+	_, _ = in.Discard(len(written)) // it was peeked
+	return bufio.NewReader(io.MultiReader(strings.NewReader("HTTP/1.1 "), in))
 }
 
 // pair finds the request of a response, or the response of a request.
@@ -265,11 +361,12 @@ func IsWARC(path string) bool {
 }
 
 // openWARC opens a WARC file. The error of another file says that it is none.
-func openWARC(path string) (f *os.File, text *bufio.Reader, err error) {
+func openWARC(path string) (f *os.File, w *warc, err error) {
 	if f, err = os.Open(path); err != nil {
 		return nil, nil, err
 	}
-	if text, err = decompressed(f); err != nil {
+	text, members, err := decompressed(f)
+	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	} else if head, _ := text.Peek(5); string(head) != "WARC/" {
 		err = fmt.Errorf("%s is not a WARC file", path)
@@ -277,25 +374,25 @@ func openWARC(path string) (f *os.File, text *bufio.Reader, err error) {
 	if err != nil {
 		f.Close()
 	}
-	return f, text, err
+	return f, &warc{in: text, members: members}, err
 }
 
 // ReadRobots calls found with each answer to a request for a robots.txt in a WARC file, in
 // the order of the file, until found returns an error. damaged is set when the file ends
-// early; what is before that was read.
+// early or a record of it is damaged; the others were read.
 func ReadRobots(path string, found func(*Robots) error) (damaged bool, err error) {
-	f, text, err := openWARC(path)
+	f, w, err := openWARC(path)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	w := &warc{in: text, robots: found}
+	w.robots = found
 	for err == nil {
 		_, err = w.next(&Request{})
 	}
 	switch {
 	case err == io.EOF:
-		return false, nil
+		return w.damaged, nil
 	case errors.Is(err, errTorn):
 		return true, nil
 	}
@@ -317,7 +414,8 @@ func (w *warc) takeRobots(x *exchange, response *http.Response) error {
 			return r.Err
 		}
 	}
-	return w.robots(r)
+	w.held = r
+	return nil
 }
 
 // bodyOf returns the decoded body of a response, as far as it is kept.

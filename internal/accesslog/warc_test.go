@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"heed/internal/accesslog"
+	"heed/internal/tools/testkit"
 )
 
 // warcRecord is a record of a WARC file.
@@ -96,5 +99,93 @@ func TestReader_AWARCFileThatIsCut(t *testing.T) {
 			t.Fatalf("cut at %d: %d requests, before it %d; %+v", cut, len(got), most, counts)
 		}
 		most = max(most, len(got))
+	}
+}
+
+// pages is a WARC file of pages with a request and a response each, whose status lines have a
+// version.
+func pages(version string, n int) (records []string) {
+	for i := range n {
+		date := fmt.Sprintf("WARC-Target-URI: https://example.org/p%d\nWARC-Date: 2025-03-01T10:00:%02dZ", i, i)
+		records = append(records,
+			warcRecord(fmt.Sprintf("WARC-Type: request\nWARC-Record-ID: <urn:uuid:q%d>\n", i)+date, fmt.Sprintf("GET /p%d HTTP/1.1\r\nHost: example.org\r\nUser-Agent: LabBot/2.0\r\n\r\n", i)),
+			warcRecord(fmt.Sprintf("WARC-Type: response\nWARC-Record-ID: <urn:uuid:r%d>\nWARC-Concurrent-To: <urn:uuid:q%d>\n", i, i)+date, version+" 200\r\nContent-Length: 4\r\n\r\npage"))
+	}
+	return records
+}
+
+// Crawlers that speak HTTP/2 write its name into status lines, and a record that is damaged, or
+// whose length is wrong, costs that record alone: it is counted, and the others are read.
+func TestReader_DamageOfAWARCRecordCostsThatRecord(t *testing.T) {
+	t.Parallel()
+	wrong := func(records []string, by int) string { // the length of the fourth record
+		at := strings.Index(records[3], "Content-Length: ") + len("Content-Length: ")
+		n, _ := strconv.Atoi(records[3][at : at+2])
+		records[3] = records[3][:at] + strconv.Itoa(n+by) + records[3][at+2:]
+		return strings.Join(records, "")
+	}
+	for name, c := range map[string]struct {
+		file     string
+		requests int
+		answered int // with a status
+		reasons  string
+	}{
+		"HTTP/2":             {strings.Join(pages("HTTP/2", 4), ""), 4, 4, ""},
+		"HTTP/3":             {strings.Join(pages("HTTP/3", 4), ""), 4, 4, ""},
+		"one byte short":     {wrong(pages("HTTP/1.1", 4), -1), 4, 4, "Content-Length is wrong"},
+		"far too long":       {wrong(pages("HTTP/1.1", 4), 50), 4, 4, "Content-Length is wrong"},
+		"text in between":    {strings.Join(slices.Insert(pages("HTTP/1.1", 4), 4, "what is this?\r\n\r\n"), ""), 4, 4, "Content-Length is wrong"},
+		"a damaged member":   {damagedMember(t, pages("HTTP/1.1", 4)), 4, 3, "a damaged WARC record"},
+		"a torn last record": {strings.TrimSuffix(strings.Join(pages("HTTP/1.1", 4), ""), "age\r\n\r\n"), 4, 4, ""},
+	} {
+		got, counts := sorted(t, accesslog.Options{Files: []string{testkit.Write(t, filepath.Join(t.TempDir(), "crawl.warc"), c.file)}})
+		answered := 0
+		for _, q := range got {
+			if q.Scheme != "https" || q.Host != "example.org" {
+				t.Errorf("%s: %+v", name, q)
+			}
+			if q.Status == 200 {
+				answered++
+			}
+		}
+		reasons := ""
+		for _, p := range counts.Problems {
+			reasons += p.Reason
+		}
+		if len(got) != c.requests || answered != c.answered || !strings.Contains(reasons, c.reasons) || c.reasons == "" && reasons != "" {
+			t.Errorf("%s: %d requests, %d answered, %q, %v", name, len(got), answered, reasons, counts.Truncated)
+		}
+	}
+}
+
+// damagedMember is a gzip file whose fourth member is damaged.
+func damagedMember(t *testing.T, records []string) string {
+	before, bad, after := members(t, records[:3]), []byte(members(t, records[3:4])), members(t, records[4:])
+	for i := len(bad) / 2; i < len(bad)/2+12; i++ {
+		bad[i] ^= 0xff
+	}
+	return before + string(bad) + after
+}
+
+// A robots.txt in a record whose length is wrong is not one that can be relied on.
+func TestRobots_OfADamagedWARCRecordHaveAnError(t *testing.T) {
+	t.Parallel()
+	robots := warcRecord("WARC-Type: response\nWARC-Record-ID: <urn:uuid:1>\nWARC-Target-URI: https://example.org/robots.txt\nWARC-Date: 2025-03-01T10:00:01Z",
+		"HTTP/1.1 200 OK\r\n\r\nUser-agent: *\nDisallow: /private")
+	at := strings.Index(robots, "Content-Length: ") + len("Content-Length: ")
+	n, _ := strconv.Atoi(robots[at : at+2])
+	short := robots[:at] + strconv.Itoa(n-7) + robots[at+2:]
+	for text, bad := range map[string]bool{robots: false, short: true} {
+		path := testkit.Write(t, filepath.Join(t.TempDir(), "crawl.warc"), text+pages("HTTP/2", 1)[0])
+		found := 0
+		damaged, err := accesslog.ReadRobots(path, func(r *accesslog.Robots) error {
+			if found++; (r.Err != nil) != bad {
+				t.Errorf("%q: %v", r.Body, r.Err)
+			}
+			return nil
+		})
+		if err != nil || damaged != bad || found != 1 {
+			t.Errorf("%v, %v, %d found", damaged, err, found)
+		}
 	}
 }

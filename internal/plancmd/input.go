@@ -30,7 +30,7 @@ type inputs struct {
 
 	lists  []list
 	logs   *accesslog.Reader // nil: none is named
-	scheme string            // of the sites in the logs
+	scheme string            // of requests in logs without one
 	host   string            // of requests in logs without one
 
 	named    map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
@@ -95,7 +95,7 @@ func (in *inputs) openLogs() (err error) {
 	if slices.Contains(in.FromLog, "-") && slices.ContainsFunc(in.lists, func(l list) bool { return l.name == stdinName }) {
 		return errors.New("--from-log - and the list would both read standard input\nName a file")
 	}
-	if in.logs, err = accesslog.Open(accesslog.Options{Files: in.FromLog, Stdin: in.app.Stdin}); err != nil {
+	if in.logs, err = accesslog.Open(accesslog.Options{Files: in.FromLog, Stdin: in.app.Stdin, Names: in.JSONFields, Refused: true}); err != nil {
 		return fmt.Errorf("--from-log: %w", err)
 	}
 	return nil
@@ -187,6 +187,9 @@ func (in *inputs) readLogs(ctx context.Context) error {
 			in.problems.Add(fmt.Sprintf("%s:%d", q.Source, q.Line), address, err.Error())
 		}
 	}
+	for _, name := range in.logs.Counts().Truncated {
+		in.problems.Add(name, name, "the log ends early or is damaged: what follows was not read")
+	}
 	for _, p := range in.logs.Counts().Problems {
 		in.problems.Merge(&plan.Problem{Reason: p.Reason, Count: p.Count, Places: p.Lines})
 	}
@@ -213,5 +216,5 @@ func (in *inputs) pageOf(q *accesslog.Request) (string, error) {
 	case host == "":
 		return "", errNoHost
 	}
-	return in.scheme + "://" + host + q.Target, nil
+	return cmp.Or(q.Scheme, in.scheme) + "://" + host + q.Target, nil
 }

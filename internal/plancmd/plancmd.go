@@ -31,6 +31,7 @@ type PlanCmd struct {
 	Sitemaps     bool     `help:"Read the sitemaps that the robots.txt of each site names."`
 	FromLog      []string `name:"from-log" sep:"none" placeholder:"FILE" help:"Read the pages of an access log or a record."`
 	Site         string   `placeholder:"URL" help:"Name the site of logs that contain no host."`
+	JSONFields   []string `name:"json-fields" placeholder:"FIELD=NAME" help:"Name members of JSON logs, or columns of CSV, that are not known."`
 	Write        string   `placeholder:"FILE" help:"Write the URLs that are allowed to a new file."`
 	WriteRefused string   `placeholder:"FILE" help:"Write the URLs that are refused to a new file."`
 	JSON         bool     `xor:"form" name:"json" help:"Print one JSON object per site and agent, then the total."`

@@ -39,6 +39,9 @@ func (r *Result) Findings() (all []string) {
 		if n, ok := row[1].(int64); ok && row[0] == unparsedLines && n > 0 {
 			add("Lines that could not be read and are in no table: %s; what was read has their places.", figures.Commas(n))
 		}
+		if n, ok := row[1].(int64); ok && row[0] == tornFiles {
+			add("Files that end early or are damaged: %s; what follows the damage is in no table.", figures.Commas(n))
+		}
 	}
 	return all
 }

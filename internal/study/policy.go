@@ -183,12 +183,16 @@ type site struct {
 	observed   bool             // status is known
 }
 
-// begun reports whether v is in force at a time. A log of whole seconds does not say when in a
-// second a request was: one in the second in which v came into force counts as after that.
+// begun reports whether v is in force at a time. A log of whole seconds, or milliseconds, does
+// not say when in one of them a request was: one in that in which v came into force counts as
+// after it.
 func (v *Version) begun(t int64) bool {
 	from := v.from
-	if second := int64(1_000_000); t%second == 0 && from != math.MinInt64 {
-		from -= from % second
+	for _, unit := range []int64{1_000_000, 1000} { // microseconds
+		if t%unit == 0 && from != math.MinInt64 {
+			from -= (from%unit + unit) % unit
+			break
+		}
 	}
 	return from <= t
 }

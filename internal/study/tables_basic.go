@@ -267,6 +267,9 @@ func (s *Study) cover(e *event) {
 // unparsedLines is the row of the lines that are no requests.
 const unparsedLines = "unparsed lines"
 
+// tornFiles is the row of the files that were not read to their end.
+const tornFiles = "files that end early or are damaged"
+
 // takeCounts adds what the reader of the logs counted.
 func (s *Study) takeCounts(c accesslog.Counts) {
 	add := func(what string, value any) { s.total.lines = append(s.total.lines, []any{what, value}) }
@@ -283,6 +286,9 @@ func (s *Study) takeCounts(c accesslog.Counts) {
 		add("lines cut after 1 MiB", c.Cut)
 	}
 	add("clock steps back of more than an hour", c.Steps)
+	if n := int64(len(c.Truncated)); n > 0 {
+		add(tornFiles, n)
+	}
 	for _, name := range c.Truncated {
 		s.total.notes = append(s.total.notes, name+" ends early: what follows the damage was not read")
 	}

@@ -29,9 +29,11 @@ import (
 // StudyCmd is `heed study`.
 type StudyCmd struct {
 	config.FileFlags
-	Robots    string   `placeholder:"FILE|DIR" help:"Read robots.txt from a file, dated files, a WARC file or audit.db."`
-	Site      string   `placeholder:"URL" help:"Name the site of logs that contain no host."`
-	Format    string   `placeholder:"PATTERN" help:"Read lines of this nginx log_format or Apache LogFormat."`
+	Robots     string   `placeholder:"FILE|DIR" help:"Read robots.txt from a file, dated files, a WARC file or audit.db."`
+	Site       string   `placeholder:"URL" help:"Name the site of logs that contain no host."`
+	Format     string   `placeholder:"PATTERN" help:"Read lines of this nginx log_format or Apache LogFormat."`
+	JSONFields []string `name:"json-fields" placeholder:"FIELD=NAME" help:"Name members of JSON logs, or columns of CSV, that are not known."`
+
 	Endpoint  string   `placeholder:"PREFIX" help:"Count paths with PREFIX for the endpoint measure of Kim et al."`
 	ASN       string   `name:"asn" placeholder:"FILE" help:"Read autonomous systems from FILE: first address, last, number (TSV)."`
 	Ranges    []string `placeholder:"AGENT=FILE" help:"Read the address ranges that a robot's operator publishes (JSON)."`
@@ -192,7 +194,7 @@ func keepKey(path string, fresh []byte) ([]byte, error) {
 // read passes the requests of the logs to a study. An interrupt ends it early.
 func (c *StudyCmd) read(ctx context.Context, a *console.App, o study.Options) (*study.Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(50)) // large maps: less memory counts more than time
-	logs, err := accesslog.Open(accesslog.Options{Files: c.Logs, Stdin: a.Stdin, Format: c.Format})
+	logs, err := accesslog.Open(accesslog.Options{Files: c.Logs, Stdin: a.Stdin, Format: c.Format, Names: c.JSONFields})
 	if err != nil {
 		return nil, err
 	}

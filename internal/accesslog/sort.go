@@ -155,19 +155,28 @@ func (d *onDisk) next(q *Request) error {
 	return d.decode(d.buf, q)
 }
 
+// The marks of an encoded request.
+const (
+	markOrder = 1 << iota
+	markRefused
+)
+
 // appendRequest encodes a request: the size of what follows, then its fields.
 func appendRequest(b []byte, q *Request) []byte {
 	start := len(b)
 	b = append(b, 0, 0, 0, 0)
 	_, offset := q.Time.Zone()
-	order := int64(0)
+	marks := int64(0)
 	if q.OutOfOrder {
-		order = 1
+		marks |= markOrder
 	}
-	for _, n := range [...]int64{q.Time.Unix(), int64(q.Time.Nanosecond()), int64(offset), int64(q.source), q.Line, int64(q.Status), q.Bytes, order} {
+	if q.Refused {
+		marks |= markRefused
+	}
+	for _, n := range [...]int64{q.Time.Unix(), int64(q.Time.Nanosecond()), int64(offset), int64(q.source), q.Line, int64(q.Status), q.Bytes, marks} {
 		b = binary.AppendVarint(b, n)
 	}
-	for _, text := range [...]string{q.Client, q.Host, q.Method, q.Target, q.Referrer, q.UserAgent} {
+	for _, text := range [...]string{q.Client, q.Scheme, q.Host, q.Method, q.Target, q.Referrer, q.UserAgent} {
 		b = binary.AppendUvarint(b, uint64(len(text)))
 		b = append(b, text...)
 	}
@@ -193,13 +202,13 @@ func (s *sorter) decode(b []byte, q *Request) error {
 		numbers[i] = v
 		at += n
 	}
-	*q = Request{source: int(numbers[3]), Line: numbers[4], Status: int(numbers[5]), Bytes: numbers[6], OutOfOrder: numbers[7] == 1}
+	*q = Request{source: int(numbers[3]), Line: numbers[4], Status: int(numbers[5]), Bytes: numbers[6], OutOfOrder: numbers[7]&markOrder != 0, Refused: numbers[7]&markRefused != 0}
 	if q.source < 0 || q.source >= len(s.reader.sources) {
 		return errEncoded
 	}
 	q.Time = time.Unix(numbers[0], numbers[1]).In(time.FixedZone("", int(numbers[2])))
 	q.Source = s.reader.sources[q.source].name
-	for _, field := range [...]*string{&q.Client, &q.Host, &q.Method, &q.Target, &q.Referrer, &q.UserAgent} {
+	for _, field := range [...]*string{&q.Client, &q.Scheme, &q.Host, &q.Method, &q.Target, &q.Referrer, &q.UserAgent} {
 		length, n := binary.Uvarint(b[at:])
 		if n <= 0 || length > uint64(len(b)-at-n) {
 			return errEncoded

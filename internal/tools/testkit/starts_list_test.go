@@ -17,6 +17,8 @@ var started = map[string]string{
 	"internal/pace/shared.go Scheduler.callFleet go":              "maxCalls",
 	"internal/pace/shared.go site.admitted go":                    "one for each set of lanes in which requests wait",
 	"internal/pace/site.go site.schedule time.AfterFunc":          "one for each site",
+	"proxy/balanced.go Proxy.headerOf context.AfterFunc":          "maxHeaders, in the goroutine of the header",
+	"proxy/balanced.go Proxy.readHeader go":                       "maxHeaders, then as a connection that is accepted",
 	"proxy/body.go downloadBody.Close go":                         "requests, requests_per_client: ends with the handler of the upload",
 	"proxy/body.go slowBody.Read time.AfterFunc":                  "one for each request with a body",
 	"proxy/conn.go Proxy.accept go":                               "connections, connections_per_client",

@@ -3,8 +3,13 @@ package command
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"heed/internal/console"
@@ -69,6 +74,44 @@ func TestPlan_LeavesNoFileOfAPlanWithoutPages(t *testing.T) {
 		s := heed(t, "", "plan", "--local", "--agent", "x", "--write", allowed, "--write-refused", refused, list)
 		if s.status != console.ExitUsage || !strings.HasPrefix(s.errors, "heed: the lists name no page: ") {
 			t.Errorf("status %d, stderr %q", s.status, s.errors)
+		}
+	}
+}
+
+// What a crawl through heed requested is a plan of the same pages: from its record, its exports
+// and its log, over http as over https, with what heed refused.
+func TestPlan_OfWhatHeedRecordedHasTheSamePages(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
+	defer site.Close()
+	h := testkit.Serve(t, "[log]\nformat = \"json\"\n")
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr})}}
+	for path, status := range map[string]int{"/open": 200, "/private/x": 403} {
+		resp, err := client.Get(site.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+		h.AwaitURL(site.URL + path)
+	}
+	h.Signal(syscall.SIGTERM)
+	h.Exit()
+	record := filepath.Join(h.State, "audit.db")
+	files := map[string]string{"record": record, "log": testkit.Write(t, filepath.Join(t.TempDir(), "log"), h.Stderr())}
+	for _, form := range []string{"--csv", "--jsonl"} {
+		s := heed(t, "", "audit", "export", form, record)
+		files["export "+form] = testkit.Write(t, filepath.Join(t.TempDir(), "export"), s.out)
+	}
+	for name, file := range files {
+		allowed, refused := filepath.Join(t.TempDir(), "allowed"), filepath.Join(t.TempDir(), "refused")
+		s := heed(t, "", "plan", "--agent", "Go-http-client", "--local", "--from-log", file, "--write", allowed, "--write-refused", refused)
+		if !strings.Contains(s.out, "1 allowed") || !strings.Contains(s.out, "1 refused by rule") {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if got := testkit.Read(t, allowed) + testkit.Read(t, refused); !strings.Contains(got, site.URL+"/open\n") || !strings.Contains(got, site.URL+"/private/x") {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -40,7 +40,6 @@ func TestPlan_WrongInput(t *testing.T) {
 		{"", "--agent x " + write("head.csv", "title,url\n"), "the lists name no page: " + dir + "/head.csv:1: the line looks like the head of a CSV file; write the column of URLs alone"},
 		{"", "--agent x " + write("tabs", "http://h.test/\ttitle\n"), "the lists name no page: " + dir + "/tabs:1: it contains a control character, such as a tab between columns"},
 		{"", "--agent x " + write("latin1", "{\"url\":\"http://h.test/\xe4\"}\n{\"url\":\"http://h.test/\\ud800\"}\n"), "the lists name no page: " + dir + "/latin1:1, " + dir + "/latin1:2: the JSON object is not UTF-8, or has half of a surrogate pair"},
-		{"", "--agent x " + write("utf16", "\xff\xfeh\x00t\x00"), dir + "/utf16 cannot be read to its end: it is UTF-16 text; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)"},
 		{"", "--agent x " + write("cut.gz", cut.String()[:cut.Len()/2]), dir + "/cut.gz cannot be read to its end: the gzip file ends too early; copy it again"},
 		{"127.0.0.1:80/page\n", "--agent x -", "the lists name no page: standard input:1: is not the URL of a site; write it out"},
 		{"", "--agent x --from-log " + list, "the logs name no page: " + dir + "/list:1: no time in brackets\nName an access log or a record of heed (heed help accesslogs); a list of URLs needs no --from-log"},

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/text/encoding/unicode"
+
 	"heed/internal/coding"
 	"heed/internal/safetext"
 )
@@ -37,21 +39,21 @@ var (
 // gzipMagic begins a gzip file (RFC 1952 §2.3.1).
 const gzipMagic = "\x1f\x8b"
 
-// unpacked returns the content of in, which may be a gzip file.
+// unpacked returns the content of in, which may be a gzip file, and of text in UTF-16 with a byte
+// order mark the same in UTF-8.
 func unpacked(in io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReaderSize(in, 64<<10)
-	switch head, _ := b.Peek(len(gzipMagic)); string(head) {
-	case gzipMagic:
-	case "\xff\xfe", "\xfe\xff": // byte order marks
-		return nil, errors.New("it is UTF-16 text; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
-	default:
-		return b, nil
+	if head, _ := b.Peek(len(gzipMagic)); string(head) == gzipMagic {
+		text, err := coding.NewReader("gzip", b)
+		if err != nil {
+			return nil, fmt.Errorf("the gzip file is damaged: %w", err)
+		}
+		b = bufio.NewReaderSize(text, 64<<10)
 	}
-	text, err := coding.NewReader("gzip", b)
-	if err != nil {
-		return nil, fmt.Errorf("the gzip file is damaged: %w", err)
+	if head, _ := b.Peek(2); string(head) == "\xff\xfe" || string(head) == "\xfe\xff" {
+		b = bufio.NewReaderSize(unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder().Reader(b), 64<<10)
 	}
-	return bufio.NewReaderSize(text, 64<<10), nil
+	return b, nil
 }
 
 // ReadList reads a list of URLs, which may be a gzip file: one a line, or JSON lines with a

@@ -110,6 +110,11 @@ func sitemap(text string) (pages, children []string, cut bool, err error) {
 	return pages, children, cut, err
 }
 
+// wide is ASCII in UTF-16, little-endian.
+func wide(text string) string {
+	return strings.Join(strings.SplitAfter(text, ""), "\x00") + "\x00"
+}
+
 func TestReadSitemap(t *testing.T) {
 	t.Parallel()
 	const head = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
@@ -122,7 +127,7 @@ func TestReadSitemap(t *testing.T) {
 		{"text", "\ufeff\nhttp://h.test/a\r\nhttp://h.test/b", "http://h.test/a http://h.test/b", "", ""},
 		{"Latin-1", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><urlset><url><loc>http://h.test/caf\xe9</loc></url></urlset>", "http://h.test/café", "", ""},
 		{"an entry without a URL", `<urlset><url><loc></loc></url><url><loc>` + long + `</loc></url></urlset>`, " ", "", ""},
-		{"HTML", "<!doctype html><html><body></body></html>", "", "", "it is neither a sitemap nor an index of sitemaps"},
+		{"HTML", "<!doctype html><html><body></body></html>", "", "", "it is no sitemap, index of sitemaps, RSS 2.0 or Atom feed"},
 		{"an entity", `<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset><url><loc>http://h.test/&x;</loc></url></urlset>`, "", "", "not XML from line 1"},
 		{"half", `<urlset><url><loc>http://h.test/a</loc></url><url><loc>http://h.te`, "http://h.test/a", "", "not XML from line 1"},
 		{"crossed", "<urlset>\n<url></urlset>", "", "", "an element ends that is not open"},
@@ -131,6 +136,11 @@ func TestReadSitemap(t *testing.T) {
 		{"long text", `<?xml version="1.0" encoding="latin1"?><urlset>` + strings.Repeat("a", 2<<20) + `</urlset>`, "", "", "longer than 1 MiB"},
 		{"deep", strings.Repeat("<urlset>", 100), "", "", "nested too deeply"},
 		{"nothing", "", "", "", ""},
+		{"RSS", `<rss version="2.0" xmlns:atom="x"><channel><link>http://h.test/</link><atom:link href="http://h.test/self"/><item><title>A &amp; B</title><link>http://h.test/a?b&amp;c</link><atom:link href="x">no</atom:link></item><item><link>/d</link></item></channel></rss>`, "http://h.test/a?b&c /d", "", ""},
+		{"Atom", `<feed xmlns="http://www.w3.org/2005/Atom"><link href="http://h.test/"/><entry><link rel="alternate" href="http://h.test/a"/><link rel="enclosure" href="http://h.test/no"/></entry><entry><link href="http://h.test/b&amp;c"/></entry></feed>`, "http://h.test/a http://h.test/b&c", "", ""},
+		{"a bare ampersand", `<urlset><url><loc>http://h.test/?x=1&y=2</loc></url><url><loc>http://h.test/b</loc></url></urlset>`, "http://h.test/?x=1&y=2 http://h.test/b", "", ""},
+		{"UTF-16", "\xff\xfe" + wide(`<?xml version="1.0" encoding="UTF-16"?><urlset><url><loc>http://h.test/a</loc></url></urlset>`), "http://h.test/a", "", ""},
+		{"UTF-16, text", "\xff\xfe" + wide("http://h.test/a\r\nhttp://h.test/b\r\n"), "http://h.test/a http://h.test/b", "", ""},
 		{"two", `<urlset></urlset><urlset><url><loc>http://h.test/a</loc></url></urlset>`, "http://h.test/a", "", ""},
 	} {
 		for _, text := range []string{c.text, gzipped(t, c.text)} {

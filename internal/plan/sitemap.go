@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html/charset"
@@ -21,13 +22,13 @@ const (
 // The errors of a sitemap that is not read to its end.
 var (
 	ErrNesting = errors.New("the sitemap is nested too deeply")
-	ErrNoMap   = errors.New("it is neither a sitemap nor an index of sitemaps")
+	ErrNoMap   = errors.New("it is no sitemap, index of sitemaps, RSS 2.0 or Atom feed")
 	errToken   = errors.New("a tag, a text or a comment is longer than 1 MiB")
 	errCharset = errors.New("it declares its character encoding more than once")
 )
 
-// ReadSitemap reads a sitemap or an index of sitemaps, in XML or as text with one URL a line
-// (sitemaps.org), which may be a gzip file. It calls page with the URL of each page, and
+// ReadSitemap reads a sitemap or an index of sitemaps, in XML, as an RSS 2.0 or Atom feed, or as
+// text with one URL a line (sitemaps.org), which may be a gzip file and in UTF-16. It calls page with the URL of each page, and
 // child with that of each sitemap in an index. What is beyond most octets, such as MaxSitemap,
 // is not read: cut is set. With an error, what came before it was read.
 func ReadSitemap(in io.Reader, most int, page, child func(url string)) (cut bool, err error) {
@@ -80,14 +81,28 @@ func readText(b *bufio.Reader, rest *io.LimitedReader, page func(url string)) er
 	}
 }
 
-// readXML reads the <loc> elements of <url> and <sitemap> elements. Those of extensions, such
-// as <image:loc>, are in other elements. Entities beyond those of XML are not expanded.
+// The elements whose text is the URL of a page or a sitemap; Atom has it in an attribute. Those of
+// extensions, such as <image:loc>, are in other elements.
+const (
+	pageElement  = "urlset/url/loc"
+	childElement = "sitemapindex/sitemap/loc"
+	itemElement  = "rss/channel/item/link"
+	entryElement = "feed/entry/link"
+)
+
+// roots are the outermost elements of those.
+var roots = []string{"urlset", "sitemapindex", "rss", "feed"}
+
+// readXML reads the URLs of a sitemap in XML or of a feed. An ampersand that begins no entity of
+// XML is itself, as in a URL that was not escaped; a file that declares entities is an error where
+// one is used.
 func readXML(b *bufio.Reader, page, child func(url string)) error {
 	in := &tokens{in: b}
 	d := xml.NewDecoder(in)
-	d.CharsetReader = in.charset
+	d.CharsetReader, d.Strict = in.charset, false
 	var open []string // the names of the elements that are open
 	var loc *strings.Builder
+	place := ""
 	for {
 		in.left = maxToken
 		token, err := d.RawToken()
@@ -100,13 +115,19 @@ func readXML(b *bufio.Reader, page, child func(url string)) error {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if len(open) == 0 && t.Name.Local != "urlset" && t.Name.Local != "sitemapindex" {
+			if len(open) == 0 && !slices.Contains(roots, t.Name.Local) {
 				return ErrNoMap
 			}
 			if len(open) == maxNesting {
 				return ErrNesting
 			}
-			if open = append(open, t.Name.Local); t.Name.Local == "loc" && len(open) == 3 {
+			open = append(open, t.Name.Local)
+			switch place = strings.Join(open, "/"); {
+			case place == entryElement:
+				if url, ok := alternate(t.Attr); ok {
+					page(bounded(url))
+				}
+			case place == pageElement, place == childElement, place == itemElement && t.Name.Space == "":
 				loc = new(strings.Builder)
 			}
 		case xml.EndElement:
@@ -114,8 +135,12 @@ func readXML(b *bufio.Reader, page, child func(url string)) error {
 				line, _ := d.InputPos()
 				return fmt.Errorf("the sitemap is not XML from line %d on: an element ends that is not open", line)
 			}
-			if loc != nil && len(open) == 3 {
-				locEnds(open, strings.TrimSpace(loc.String()), page, child)
+			if loc != nil && strings.Join(open, "/") == place {
+				use := page
+				if place == childElement {
+					use = child
+				}
+				use(bounded(strings.TrimSpace(loc.String())))
 				loc = nil
 			}
 			open = open[:len(open)-1]
@@ -123,6 +148,8 @@ func readXML(b *bufio.Reader, page, child func(url string)) error {
 			if loc != nil && loc.Len() <= MaxURL {
 				loc.Write(t[:min(len(t), MaxURL+1)])
 			}
+		case xml.Directive:
+			d.Strict = d.Strict || strings.Contains(string(t), "ENTITY")
 		}
 	}
 }
@@ -161,18 +188,31 @@ func (t *tokens) charset(label string, in io.Reader) (io.Reader, error) {
 		return nil, errCharset
 	}
 	t.declared = true
+	if strings.HasPrefix(strings.ToLower(label), "utf-16") {
+		return in, nil // it was made UTF-8 before
+	}
 	return charset.NewReaderLabel(label, in)
 }
 
-// locEnds passes on the URL of an entry.
-func locEnds(open []string, url string, page, child func(url string)) {
+// bounded returns a URL, or an empty one in place of one that is too long.
+func bounded(url string) string {
 	if len(url) > MaxURL {
-		url = ""
+		return ""
 	}
-	switch {
-	case open[0] == "urlset" && open[1] == "url":
-		page(url)
-	case open[0] == "sitemapindex" && open[1] == "sitemap":
-		child(url)
+	return url
+}
+
+// alternate returns the URL of a link of an Atom entry, if it leads to its page (RFC 4287
+// §4.2.7.2).
+func alternate(attributes []xml.Attr) (url string, ok bool) {
+	ok = true
+	for _, a := range attributes {
+		switch a.Name.Local {
+		case "href":
+			url = strings.TrimSpace(a.Value)
+		case "rel":
+			ok = a.Value == "alternate" || a.Value == ""
+		}
 	}
+	return url, ok
 }

@@ -80,7 +80,7 @@ func (w *walk) readNamed() {
 		return
 	}
 	for _, address := range a[0].Sitemaps {
-		w.readOne(address, true)
+		w.readOne(absolute(address, w.owner.RobotsURL()), true)
 	}
 }
 
@@ -122,7 +122,7 @@ func (w *walk) readOne(address string, index bool) {
 		return func(url string) {
 			n++
 			err := errNoURL
-			if url != "" {
+			if url = absolute(url, address); url != "" {
 				err = w.own(url, address)
 			}
 			if err == nil {
@@ -152,6 +152,20 @@ func (w *walk) readOne(address string, index bool) {
 	for _, child := range children {
 		w.readOne(child, false)
 	}
+}
+
+// absolute returns a URL as it is, and a reference like "/sitemap.xml" relative to the URL of the
+// file that has it (RFC 3986 §5.2), as crawlers do.
+func absolute(reference, base string) string {
+	u, err := url.Parse(reference)
+	if err != nil || u.IsAbs() || reference == "" {
+		return reference
+	}
+	b, err := url.Parse(base)
+	if err != nil {
+		return reference
+	}
+	return b.ResolveReference(u).String()
 }
 
 // own returns an error for a URL that is neither on the site whose sitemaps are read nor on

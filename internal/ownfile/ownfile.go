@@ -3,7 +3,7 @@
 //
 //   - A file that heed finds without being told, ./proxy.toml, is not used when others can
 //     change it (Others), unless it changes nothing.
-//   - The state directory, keys and secrets are not used when others than the table of use.go
+//   - The state directory, keys and secrets are not used when others than the table of role.go
 //     permits can read or change them (Check).
 //   - Of any other file that the settings, a flag or a variable name, it is reported.
 //   - A file of the state directory, which belongs to this user, must be a regular one.
@@ -65,7 +65,7 @@ func read(path string, limit int64, regular bool) (*File, error) {
 }
 
 // Check returns an error when the file may not be used as u. what names it in the error.
-func (f *File) Check(u Use, what string) error { return Check(u, what, f.path, f.info) }
+func (f *File) Check(u Role, what string) error { return Check(u, what, f.path, f.info) }
 
 // Others returns who can change the file beside this user, who runs heed, and root: its
 // owner, everyone, or a group; empty when no one can. Under sudo, the user who called it is

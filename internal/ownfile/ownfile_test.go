@@ -122,7 +122,7 @@ func TestHeed_AFileIsReplacedOrCreatedWhole(t *testing.T) {
 func TestHeed_EachUseOfAFileHasItsOwnersAndModes(t *testing.T) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	for _, c := range []struct {
-		use      Use
+		use      Role
 		dir      bool
 		mode     fs.FileMode
 		uid, gid int

@@ -11,19 +11,19 @@ import (
 	"heed/internal/safetext"
 )
 
-// Use is what heed uses a file or directory for. It decides who else may own, read and
-// change it: see uses.
-type Use int
+// Role is what heed uses a file or directory for. It decides who else may own, read and
+// change it: see roles.
+type Role int
 
-// The uses of a path.
+// The roles of a path.
 const (
-	StateDir  Use = iota // a directory in which heed makes files that it acts on
-	SocketDir            // the directory of a control socket, outside a state directory
-	Key                  // a private key
-	Secret               // passwords, tokens, and keys that several programs of a group may share
+	StateDir  Role = iota // a directory in which heed makes files that it acts on
+	SocketDir             // the directory of a control socket, outside a state directory
+	Key                   // a private key
+	Secret                // passwords, tokens, and keys that several programs of a group may share
 )
 
-// uses is what Check refuses, and why. What it leaves out is as deliberate:
+// roles is what Check refuses, and why. What it leaves out is as deliberate:
 //
 //   - A directory may be read by others: each secret in it has a mode of its own.
 //   - A key or secret may belong to another user: it came from there (a package, a platform's
@@ -38,7 +38,7 @@ const (
 // HEED_STATE_GROUP changes two rows, for that group alone (Group). A StateDir with its write
 // bit is closed again by the heed that starts, as is every file in it (Reclaim). A Key that
 // belongs to another user, as those of a platform's secret do, may be read by it.
-var uses = [...]struct {
+var roles = [...]struct {
 	dir    bool        // a directory, which must belong to this user: its owner could replace what is in it
 	closed fs.FileMode // permissions that others may not have
 	chmod  string      // removes them
@@ -51,8 +51,8 @@ var uses = [...]struct {
 
 // Check returns an error when the file at path, of which info is the Stat, may not be used as
 // u. what names it in the error.
-func Check(u Use, what, path string, info fs.FileInfo) error {
-	is, mode := &uses[u], info.Mode()
+func Check(u Role, what, path string, info fs.FileInfo) error {
+	is, mode := &roles[u], info.Mode()
 	if is.dir && !mode.IsDir() {
 		return fmt.Errorf("%s %s is not a directory: remove it, or set HEED_STATE to another place", what, path)
 	}
@@ -80,7 +80,7 @@ func Check(u Use, what, path string, info fs.FileInfo) error {
 }
 
 // CheckFile is Check of the file at path.
-func CheckFile(u Use, what, path string) error {
+func CheckFile(u Role, what, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", what, err)
@@ -90,7 +90,7 @@ func CheckFile(u Use, what, path string) error {
 
 // passes reports whether HEED_STATE_GROUP permits these bits of the group: on a state
 // directory until the heed that starts removes them, and on a key that is not heed's.
-func passes(u Use, open fs.FileMode, info fs.FileInfo) bool {
+func passes(u Role, open fs.FileMode, info fs.FileInfo) bool {
 	group, err := Group()
 	gid, ok := groupOf(info)
 	if err != nil || group < 0 || !ok || gid != group || open&0o007 != 0 {

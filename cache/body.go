@@ -8,9 +8,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
+	"time"
 
 	"heed/internal/coding"
+	"heed/internal/signal/wall"
 )
 
 const (
@@ -93,6 +94,32 @@ func (j *job) readBody(ctx context.Context, r *siteReply, resp *http.Response) {
 	r.body = body
 }
 
+// pageTime is how long the page in a refusal is read.
+const pageTime = 2 * time.Second
+
+// readPage returns the beginning of the page in a refusal, as far as it shows whether it is a
+// challenge, and closes it; nil when it is no page or cannot be read: then the status counts.
+func (j *job) readPage(resp *http.Response) []byte {
+	if !wall.IsHTML(resp.Header, nil) && resp.Header.Get("Content-Type") != "" {
+		discard(resp)
+		return nil
+	}
+	defer resp.Body.Close()
+	late := time.AfterFunc(pageTime, func() { resp.Body.Close() })
+	defer late.Stop()
+	name := coding.Name(resp.Header.Values("Content-Encoding"))
+	if !coding.Known(name) {
+		return nil
+	}
+	sent, _, err := readEncoded(resp, wall.MaxBytes, func() error { return nil })
+	if err != nil || name == "" || len(sent) == 0 {
+		return sent
+	}
+	limits := bodyLimits{most: wall.MaxBytes, decoders: j.decoders}
+	body, _ := limits.decode(name, sent) // what could be decoded of a body that is cut off
+	return body
+}
+
 // undecodable returns why a body could not be decoded as a coding of that name.
 func undecodable(name string, err error) error {
 	if coding.Mislabelled(name) {
@@ -103,7 +130,7 @@ func undecodable(name string, err error) error {
 
 // remarkOn returns the Source.Note of a robots.txt; often empty.
 func remarkOn(h http.Header, body []byte) string {
-	if isHTML(h, body) {
+	if wall.IsHTML(h, body) {
 		return htmlNote
 	}
 	if name := coding.Name(h.Values("Content-Encoding")); coding.Mislabelled(name) {
@@ -146,15 +173,6 @@ func readEncoded(resp *http.Response, most int, long func() error) (sent []byte,
 		return nil, false, err
 	}
 	return sent[:min(len(sent), most)], max(resp.ContentLength, int64(len(sent))) > int64(most), nil
-}
-
-// isHTML reports whether an answer is an HTML page, by its media type or its first octets.
-func isHTML(h http.Header, body []byte) bool {
-	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "text/html") {
-		return true
-	}
-	start := bytes.ToLower(bytes.TrimLeft(body[:min(len(body), 64)], "\ufeff \t\r\n"))
-	return bytes.HasPrefix(start, []byte("<!doctype html")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
 // decode decodes sent, whose content coding is name. It returns at most most octets, and one

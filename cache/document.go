@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"heed/internal/signal/wall"
 	"heed/rules"
 )
 
@@ -35,6 +36,8 @@ func (f *fetcher) document(ctx context.Context, by string, u *url.URL, most int,
 	switch j.follow(ctx, &a, &at, validators{}); {
 	case a.err != nil:
 		return 0, nil, a.err
+	case a.wall == wall.Challenge:
+		return a.status, nil, fmt.Errorf("fetching %s: %w", &at, a.challenged())
 	case len(a.body) > 0 && strings.HasPrefix(a.note, cutNote):
 		return a.status, nil, fmt.Errorf("fetching %s: %w", &at, ErrTooLong)
 	case a.status != http.StatusOK && a.status != http.StatusNonAuthoritativeInfo:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/coding"
+	"heed/internal/signal/wall"
 	"heed/rules"
 )
 
@@ -173,9 +174,14 @@ func (j *job) request(ctx context.Context, u *url.URL, as string, tags validator
 		return nil, err
 	}
 	r := &siteReply{status: resp.StatusCode, header: resp.Header}
-	if r.status == http.StatusOK || r.status == http.StatusNonAuthoritativeInfo {
+	switch {
+	case r.status == http.StatusOK || r.status == http.StatusNonAuthoritativeInfo:
 		j.readBody(ctx, r, resp)
-	} else {
+		r.wall, r.vendor = wall.RobotsTxt(r.status, r.header, r.body)
+	case r.status >= 400 && r.status < 500:
+		r.wall, r.vendor = wall.RobotsTxt(r.status, r.header, j.readPage(resp))
+	default:
+		r.wall, r.vendor = wall.RobotsTxt(r.status, r.header, nil)
 		discard(resp)
 	}
 	return r, nil

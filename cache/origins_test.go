@@ -161,6 +161,11 @@ func origins(t *testing.T) []struct {
 		// What is no robots.txt.
 		{"a page", sized("200 OK", "Content-Type: text/html\r\n", "<!DOCTYPE html><html><h1>Hello</h1></html>"), rules.Unavailable, "HTML"},
 		{"a challenge page", sized("200 OK", "Content-Type: text/html\r\n", "<html><script>window._cf_chl_opt={}</script></html>"), rules.Unreachable, "challenge page"},
+		{"a challenge page of a refusal", sized("403 Forbidden", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", string(zipped("<html><script>window._cf_chl_opt={}</script></html>"))), rules.Unreachable, "challenge page"},
+		{"a challenge in a field", sized("404 Not Found", "Cf-Mitigated: challenge\r\n", "x"), rules.Unreachable, "challenge page"},
+		{"half a page of a refusal", hangs("HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 999\r\n\r\n<html>"), rules.Unavailable, ""},
+		{"a page of a refusal without end", endless("HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", "<p>no</p>"), rules.Unavailable, ""},
+		{"a refusal that is not decodable", sized("404 Not Found", "Content-Type: text/html\r\nContent-Encoding: br\r\n", "<html>"), rules.Unavailable, ""},
 		{"another protocol", says("SSH-2.0-OpenSSH_9.2\r\n"), rules.Unreachable, "malformed HTTP"},
 		{"TLS on the port of http", says("\x15\x03\x01\x00\x02\x02\x46"), rules.Unreachable, "malformed HTTP"},
 		{"octets of no charset", sized("200 OK", "Content-Type: text/plain; charset=klingon\r\n", "\xff\x80\n"+file), rules.Available, ""},

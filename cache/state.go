@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/retryafter"
+	"heed/internal/signal/wall"
 	"heed/rules"
 )
 
@@ -17,7 +17,8 @@ import (
 //
 //	answer of the site                    result
 //	200, 203, 204                         Available: parsed (RFC 9309 §2.3.1.1)
-//	2xx that is a challenge page          failure
+//	a bot wall's challenge, any status    failure
+//	a page that may be one                failure; only under strict
 //	304 to a conditional request          the copy, with a new lifetime
 //	401, 403                              Unavailable, asked once more as the client; strict: closed
 //	other 4xx but 407 and 429             Unavailable: there is no file (§2.3.1.3)
@@ -84,12 +85,11 @@ func (a *answer) outcome(prev *entry, profile rules.Profile) (outcome, error) {
 	switch {
 	case a.err != nil:
 		return failed, a.err
+	case a.status != http.StatusNotModified && a.wall != wall.None && (a.wall == wall.Challenge || profile == rules.Strict):
+		return failed, fmt.Errorf("%s: %w", a.origin.RobotsURL(), a.challenged())
 	case a.status == http.StatusNotModified && prev.copy() != nil && prev.validators.URL == a.url:
 		return confirmed, nil
 	case a.status == http.StatusOK, a.status == http.StatusNonAuthoritativeInfo, a.status == http.StatusNoContent:
-		if wall := challenge(a.header, a.body); wall != "" {
-			return failed, fmt.Errorf("%s: %w", a.origin.RobotsURL(), publicErrorf(nil, "was answered with a bot wall's challenge page (%s)", wall))
-		}
 		return read, nil
 	case a.denies() && denialCloses(profile):
 		return closed, a.unexpectedStatus()
@@ -99,6 +99,14 @@ func (a *answer) outcome(prev *entry, profile rules.Profile) (outcome, error) {
 		return absent, nil
 	}
 	return failed, a.unexpectedStatus()
+}
+
+// challenged returns the error of an answer that is a challenge of a bot wall, or may be one.
+func (r *siteReply) challenged() error {
+	if r.wall == wall.Challenge {
+		return publicErrorf(nil, "was answered with a bot wall's challenge page (%s)", r.vendor)
+	}
+	return publicErrorf(nil, "was answered with a page that may be a bot wall's challenge: it has a script and nothing to read")
 }
 
 // denies reports whether the site refuses its robots.txt to heed.
@@ -247,53 +255,4 @@ func mayServeStale(p rules.Profile, failingSince, now time.Time) bool {
 	default:
 		return true
 	}
-}
-
-// wallHeaders are header fields of bot walls in challenges. An empty value stands for any.
-var wallHeaders = []struct{ name, value, wall string }{
-	{"Cf-Mitigated", "challenge", "Cloudflare"},
-	{"X-Amzn-Waf-Action", "", "AWS WAF"},
-	{"X-Vercel-Mitigated", "challenge", "Vercel"},
-}
-
-// wallMarks occur in the challenge pages of bot walls, and not in pages that are only served
-// through one. They count in HTML only: a robots.txt may contain such paths.
-var wallMarks = []struct{ mark, wall string }{
-	{"_cf_chl_opt", "Cloudflare"},
-	{"gokuProps", "AWS WAF"},
-	{"Incapsula incident ID", "Imperva"},
-	{"captcha-delivery.com/", "DataDome"},
-	{"px-captcha", "HUMAN"},
-	{"/_sec/cp_challenge/", "Akamai"},
-	{"bm-verify=", "Akamai"},
-	{"anubis_challenge", "Anubis"},
-	{"/.within.website/x/cmd/anubis/", "Anubis"},
-	{"sucuri_cloudproxy_js", "Sucuri"},
-	{"/.well-known/ddos-guard/", "DDoS-Guard"},
-	{"/.well-known/sgcaptcha/", "SiteGround"},
-	{"/_fs-ch-", "Fastly"},
-	{`document.cookie="__test=`, "testcookie"},
-}
-
-// maxChallenge is the length of a page that is searched: challenge pages are short.
-const maxChallenge = 64 << 10
-
-// challenge returns the name of the bot wall whose challenge page a 2xx answer is, or "". Such
-// a page shows neither the robots.txt of the site nor whether there is one.
-func challenge(h http.Header, body []byte) string {
-	for _, f := range wallHeaders {
-		if v := h.Get(f.name); v != "" && (f.value == "" || v == f.value) {
-			return f.wall
-		}
-	}
-	if !isHTML(h, body) {
-		return ""
-	}
-	body = body[:min(len(body), maxChallenge)]
-	for _, m := range wallMarks {
-		if bytes.Contains(body, []byte(m.mark)) {
-			return m.wall
-		}
-	}
-	return ""
 }

@@ -3,10 +3,12 @@ package cache
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"heed/internal/signal/wall"
 	"heed/rules"
 )
 
@@ -285,12 +287,13 @@ func TestRFC9111_Lifetime(t *testing.T) {
 // site's file nor a word that there is none.
 func TestHeed_ChallengePagesAreNoPermission(t *testing.T) {
 	t.Parallel()
-	is := func(name string, a answer, wall string) {
+	is := func(name string, a answer, vendor string) {
 		t.Helper()
+		a.wall, a.vendor = wall.RobotsTxt(a.status, a.header, a.body)
 		src := after(a).policy.Source()
-		got := src.Err != nil && strings.Contains(src.Err.Error(), "challenge page ("+wall+")")
-		if (src.State == rules.Unreachable) != (wall != "") || got != (wall != "") {
-			t.Errorf("%s: state %v, err %v; want a challenge of %q", name, src.State, src.Err, wall)
+		got := src.Err != nil && strings.Contains(src.Err.Error(), "challenge page ("+vendor+")")
+		if (src.State == rules.Unreachable) != (vendor != "") || got != (vendor != "") {
+			t.Errorf("%s: state %v, err %v; want a challenge of %q", name, src.State, src.Err, vendor)
 		}
 	}
 	page := func(status int, html string) answer {
@@ -298,23 +301,30 @@ func TestHeed_ChallengePagesAreNoPermission(t *testing.T) {
 		a.body = []byte(html)
 		return a
 	}
-	for _, m := range wallMarks {
-		is(m.mark, page(200, "<!DOCTYPE html><html><script>var x='"+m.mark+"'</script></html>"), m.wall)
-	}
 	is("without a type", answer{
 		origin: site, url: site.RobotsURL(),
 		siteReply: siteReply{status: 200, body: []byte("<html><body><script id=\"anubis_challenge\">{}</script></body></html>")},
 	}, "Anubis")
-	is("203", page(203, "<html>window._cf_chl_opt={}</html>"), "Cloudflare")
-	is("by a field", said(200, "Cf-Mitigated", "challenge"), "Cloudflare")
-	is("by a field of any value", said(200, "X-Amzn-Waf-Action", "captcha"), "AWS WAF")
-
+	for _, status := range []int{200, 203, 400, 401, 403, 404, 405, 410, 415, 451} {
+		is("page with status "+strconv.Itoa(status), page(status, "<html>window._cf_chl_opt={}</html>"), "Cloudflare")
+		is("field with status "+strconv.Itoa(status), said(status, "X-Amzn-Waf-Action", "captcha"), "AWS WAF")
+	}
 	is("a field that says something else", said(200, "Cf-Mitigated", "none"), "")
 	is("a page behind a wall", page(200, "<html><script src=/cdn-cgi/challenge-platform/scripts/jsd/main.js></script></html>"), "")
 	file := said(200, "Content-Type", "text/plain")
 	file.body = []byte("User-agent: *\nDisallow: /.well-known/sgcaptcha/\nDisallow: /_sec/cp_challenge/\n")
 	is("a file that names the paths of a wall", file, "")
-	is("far down a long page", page(200, "<html>"+strings.Repeat("x", maxChallenge)+"_cf_chl_opt"), "")
+	is("far down a long page", page(200, "<html>"+strings.Repeat("x", wall.MaxBytes)+"_cf_chl_opt"), "")
+
+	for _, status := range []int{200, 404} {
+		doubtful := page(status, "<html><script>go()</script></html>")
+		doubtful.wall, doubtful.vendor = wall.RobotsTxt(status, doubtful.header, doubtful.body)
+		for profile, want := range map[rules.Profile]rules.State{rules.Standard: rules.Unavailable, rules.Strict: rules.Unreachable} {
+			if src := next(nil, doubtful, start, 0, profile).policy.Source(); src.State != want {
+				t.Errorf("a doubtful page with %d under %v: %v", status, profile, src.State)
+			}
+		}
+	}
 }
 
 func TestHeed_OtherPagesHoldNoRulesAndAreReported(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"heed/internal/memo"
+	"heed/internal/signal/wall"
 	"heed/rules"
 )
 
@@ -198,6 +199,9 @@ type siteReply struct {
 	note    string // for Source.Note
 	err     error  // why the body could not be read
 	local   bool   // err is heed's own: the site was not requested
+
+	wall   wall.Kind // whether it is a challenge, of any status but those of redirects
+	vendor string    // of the wall
 }
 
 // redirects reports whether r is a redirect.

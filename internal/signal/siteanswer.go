@@ -3,8 +3,9 @@ package signal
 import (
 	"cmp"
 	"net/http"
-	"slices"
 	"strings"
+
+	"heed/internal/signal/wall"
 )
 
 // SiteAnswer is what a site's refusal, or its price, means. The empty one is an answer
@@ -49,22 +50,11 @@ var crawlerErrors = map[string]SiteAnswer{
 	"invalidcrawlerexactprice": Priced, "invalidcrawlermaxprice": Priced, "conflictingpriceheaders": Priced,
 }
 
-// challengers are the fields by which bot walls mark a page that is not the one that was
-// asked for, whatever its status, and what their values contain.
-var challengers = map[string][]string{
-	"Cf-Mitigated":       {"challenge"},
-	"X-Vercel-Mitigated": {"challenge", "deny"},
-	"X-Amzn-Waf-Action":  {"challenge", "captcha"},
-}
-
 // Classify returns the class of a site's answer, by its status and header alone: the
 // fields decide before the status. A 503 without Retry-After is an ordinary failure.
 func Classify(status int, h http.Header) SiteAnswer {
-	for name, values := range challengers {
-		got := strings.ToLower(h.Get(name))
-		if got != "" && slices.ContainsFunc(values, func(v string) bool { return strings.Contains(got, v) }) {
-			return Challenge
-		}
+	if wall.Field(status, h) != "" {
+		return Challenge
 	}
 	if status < 400 {
 		return ""

@@ -6,6 +6,7 @@ package testkit
 var started = map[string]string{
 	"cache/cache.go Cache.refreshInBackground go":                 "one for each origin and name of a client that has a policy in memory; the fetch itself takes a place of fetchLimiter",
 	"cache/fleet.go Cache.changed rechecks.Go":                    "maxRechecks",
+	"cache/body.go job.readPage time.AfterFunc":                   "the fetches that the limiter lets run",
 	"cache/limiter.go fetchLimiter.admitLocked time.AfterFunc":    "the fetches that the limiter lets run",
 	"internal/fleet/dial.go storeDialer.dialMaster go":            "the Sentinels in the settings, for each connection of the client to the store",
 	"internal/fleet/members.go Lanes.heartbeats time.NewTicker":   "one for each store",

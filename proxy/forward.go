@@ -14,6 +14,7 @@ import (
 	"heed/internal/signal"
 	"heed/proxy/http1"
 	"heed/proxy/upstream"
+	"heed/proxy/usage"
 )
 
 // forward sends an allowed request to the site. It never fails: what goes
@@ -32,6 +33,9 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	}
 	x.req.setIdentity(r.Header)
 	webSocket := http1.IsWebSocket(r.Header)
+	if !webSocket && x.readsPage() {
+		usage.OfferReadable(r.Header)
+	}
 	resp, err := x.send(r, webSocket)
 	switch {
 	case err != nil:

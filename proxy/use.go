@@ -83,6 +83,18 @@ func (x *exchange) statesUse(h http.Header) bool {
 		(x.req.settings.Signals.Pages == usage.AllPages || signal.Stated(h))
 }
 
+// readsPage reports whether the page in the answer is read before it is delivered.
+func (x *exchange) readsPage() bool {
+	switch pages := x.req.settings.Signals.Pages; {
+	case pages == usage.NoPages:
+		return false
+	case x.use != nil:
+		return pages == usage.AllPages || len(x.use.Purposes) > 0
+	default:
+		return pages == usage.AllPages && x.statesUse(nil)
+	}
+}
+
 // said returns v in short form for the log; empty when it has no answer.
 func said(v *signal.Verdict) string {
 	_, answers, _ := strings.Cut(v.Annotation(), ", ") // behind crawl

@@ -91,6 +91,58 @@ func Known(name string) bool {
 	return ok || Mislabelled(name)
 }
 
+// Offer returns the value of an Accept-Encoding field (RFC 9110 §12.5.3) that offers a site what
+// the lines of one offer and NewReader undoes; changed is false when that is all of it, and the
+// lines are to be sent as they came. A "*" is written out as the codings that it means. When
+// nothing that is wanted is left, the content without a coding is: a site may send that where
+// it has nothing else that is acceptable.
+func Offer(lines []string) (value string, changed bool) {
+	var kept, names []string
+	wanted, others := false, ""
+	for member := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		member = strings.TrimSpace(member)
+		name, weight, _ := strings.Cut(member, ";")
+		name = strings.ToLower(strings.TrimSpace(name))
+		_, known := openers[name]
+		refused := isZero(weight)
+		switch {
+		case name == "":
+		case name == "*" && !refused:
+			others, changed = ";"+weight, true
+			if weight == "" {
+				others = " "
+			}
+		case known || name == "*":
+			kept, names = append(kept, member), append(names, name)
+			wanted = wanted || !refused
+		default:
+			changed = true
+		}
+	}
+	if !changed {
+		return "", false
+	}
+	if others != "" {
+		for name := range strings.SplitSeq(Accepted, ", ") {
+			if !slices.Contains(names, name) {
+				kept, wanted = append(kept, name+strings.TrimSpace(others)), true
+			}
+		}
+	}
+	if !wanted {
+		kept = slices.DeleteFunc(kept, func(m string) bool { return m[0] == '*' || strings.HasPrefix(strings.ToLower(m), "identity") })
+		kept = append(kept, "identity")
+	}
+	return strings.Join(kept, ", "), true
+}
+
+// isZero reports whether a weight is 0: what has it is not acceptable (RFC 9110 §12.4.2).
+func isZero(weight string) bool {
+	name, value, _ := strings.Cut(weight, "=")
+	value = strings.TrimSpace(value)
+	return strings.EqualFold(strings.TrimSpace(name), "q") && value != "" && strings.Trim(value, "0.") == ""
+}
+
 // NewReader returns a reader of the content of sent, which has the coding of that name.
 // It reads the first octets of sent. An unknown coding is ErrUnknown, a body without
 // any octet io.EOF.

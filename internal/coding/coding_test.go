@@ -198,3 +198,41 @@ func TestHeed_GzipThatIsCutOffBetweenMembersIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// What heed cannot undo is not offered; the rest is as it came, with its weights.
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	for offered, want := range map[string]string{
+		"gzip, deflate, br, zstd":      "",
+		"GZIP;q=0.5, x-gzip, identity": "",
+		"identity;q=0, gzip":           "",
+		"identity;q=0":                 "",
+		"gzip;q=0":                     "",
+		"*;q=0, br":                    "",
+		"":                             "",
+		" , ":                          "",
+		"gzip, zstd, dcz":              "gzip, zstd",
+		"gzip, br, zstd, dcb, dcz":     "gzip, br, zstd",
+		"DCZ, Gzip;q=0.8":              "Gzip;q=0.8",
+		"compress, gzip":               "gzip",
+		"dcz":                          "identity",
+		"dcb, dcz;q=0.5":               "identity",
+		"dcz, identity;q=0":            "identity",
+		"dcz, Identity;q=0.000, *;q=0": "identity",
+		"dcz, gzip;q=0":                "gzip;q=0, identity",
+		"dcz, identity;q=0.5":          "identity;q=0.5",
+		"*":                            "gzip, deflate, br, zstd",
+		"*;q=0.1, gzip":                "gzip, deflate;q=0.1, br;q=0.1, zstd;q=0.1",
+		"gzip;q=0, *":                  "gzip;q=0, deflate, br, zstd",
+		"identity;q=0, *":              "identity;q=0, gzip, deflate, br, zstd",
+		"dcz, *;q=0":                   "identity",
+		"gzip dcz":                     "identity",
+	} {
+		if got, changed := coding.Offer([]string{offered}); got != want || changed != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", offered, got, changed, want)
+		}
+	}
+	if got, _ := coding.Offer([]string{"gzip", "dcz, br"}); got != "gzip, br" {
+		t.Errorf("of two lines %q", got)
+	}
+}

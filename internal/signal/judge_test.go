@@ -230,8 +230,8 @@ func TestVerdict_ARecordAnswersForOtherPurposes(t *testing.T) {
 // Under the profile strict a page that has a head which could not be read is refused.
 func TestVerdict_WhatWasNotReadIsUnknown(t *testing.T) {
 	t.Parallel()
-	other := []page.Why{page.Whole, page.NoBody, page.NoPage, page.Partial, page.Unmodified, page.Untyped, page.Unwanted}
-	for _, why := range append(other, page.Coding, page.TooLong, page.Unfinished, page.NoMarkup, page.Entities, page.Fault) {
+	other := []page.Why{page.Whole, page.NoBody, page.NoPage, page.Unmodified, page.Untyped, page.Unwanted}
+	for _, why := range append(other, page.Coding, page.Partial, page.TooLong, page.Unfinished, page.NoMarkup, page.Entities, page.Fault) {
 		refuses := !slices.Contains(other, why)
 		for _, profile := range []rules.Profile{rules.Standard, rules.Strict} {
 			in := request{profile: profile, header: []string{"X: y"}}.input(t)

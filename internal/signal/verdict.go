@@ -168,7 +168,7 @@ func (v *Verdict) Unclear(p Purpose) bool {
 }
 
 // incomplete are the reasons for which a page that has a head was not read.
-var incomplete = []page.Why{page.Coding, page.TooLong, page.Unfinished, page.NoMarkup, page.Entities, page.Fault}
+var incomplete = []page.Why{page.Coding, page.Partial, page.TooLong, page.Unfinished, page.NoMarkup, page.Entities, page.Fault}
 
 // Incomplete reports whether the page has a head that was not read to its end.
 func (v *Verdict) Incomplete() bool { return v != nil && slices.Contains(incomplete, page.Why(v.Page)) }

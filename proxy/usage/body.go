@@ -49,8 +49,8 @@ type readBuffer = [readSize]byte
 var readBuffers = sync.Pool{New: func() any { return new(readBuffer) }}
 
 // ReadHead reads b until s knows the head of the page, the body or ctx ends, or maxWait is
-// over. It finishes s.
-func (b *Body) ReadHead(ctx context.Context, s *page.Scanner) page.Head {
+// over. It finishes s. whole is false for a body that is a part of the page.
+func (b *Body) ReadHead(ctx context.Context, s *page.Scanner, whole bool) page.Head {
 	a := &ahead{site: b.Site, done: make(chan struct{}), scanner: s, pooled: readBuffers.Get().(*readBuffer)}
 	a.buf = a.pooled[:0]
 	b.ahead = a
@@ -65,7 +65,7 @@ func (b *Body) ReadHead(ctx context.Context, s *page.Scanner) page.Head {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.scanner = nil
-	return s.Finish(a.err == io.EOF)
+	return s.Finish(whole && a.err == io.EOF)
 }
 
 // read reads until the scanner needs no more, or is finished.

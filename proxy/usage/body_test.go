@@ -33,7 +33,7 @@ func TestBody_OctetsAreTheSame(t *testing.T) {
 	for _, p := range pages {
 		for name, form := range forms {
 			b := &Body{Site: io.NopCloser(form(strings.NewReader(p)))}
-			head := b.ReadHead(t.Context(), page.NewScanner(html, nil))
+			head := b.ReadHead(t.Context(), page.NewScanner(html, nil), true)
 			got, err := io.ReadAll(iotest.OneByteReader(b))
 			if string(got) != p {
 				t.Errorf("%s: %d octets of %d", name, len(got), len(p))
@@ -56,7 +56,7 @@ func TestBody_ASlowPageIsDeliveredAsItComes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	go site.Write([]byte("<head><title>first"))
-	if head := b.ReadHead(ctx, page.NewScanner(html, nil)); head.Why != page.Unfinished {
+	if head := b.ReadHead(ctx, page.NewScanner(html, nil), true); head.Why != page.Unfinished {
 		t.Errorf("the head: %+v", head)
 	}
 	buf := make([]byte, 100)
@@ -95,7 +95,7 @@ func TestBody_APageWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	site := &endless{}
 	b := &Body{Site: site}
-	head := b.ReadHead(t.Context(), page.NewScanner(html, nil))
+	head := b.ReadHead(t.Context(), page.NewScanner(html, nil), true)
 	if head.Why == page.Whole || site.read.Load() > 4*page.MaxBytes {
 		t.Errorf("%q after %d octets", head.Why, site.read.Load())
 	}
@@ -109,7 +109,7 @@ func TestBody_AShortPageIsDroppedToItsEnd(t *testing.T) {
 	t.Parallel()
 	text := bytes.NewBufferString("<head></head>" + strings.Repeat("x", 100<<10))
 	b := &Body{Site: io.NopCloser(text)}
-	b.ReadHead(t.Context(), page.NewScanner(html, nil))
+	b.ReadHead(t.Context(), page.NewScanner(html, nil), true)
 	if b.Drop(); text.Len() != 0 {
 		t.Errorf("%d octets are left: the connection is lost", text.Len())
 	}

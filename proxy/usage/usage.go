@@ -182,7 +182,7 @@ func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *h
 	}
 	v := q.stated(ctx, version{resp.StatusCode, resp.Header, head})
 	switch {
-	case head != nil && head.Why == page.Unmodified:
+	case head != nil && (head.Why == page.Unmodified || head.Why == page.Partial):
 		if kept, ok := j.confirmed(q, r, resp.Header); ok {
 			v = signal.Combine(v, q.stated(ctx, kept))
 		}
@@ -212,7 +212,11 @@ func (q *Request) head(ctx context.Context, method string, resp *http.Response, 
 	if q.Pages == NoPages {
 		return &page.Head{Why: page.Unwanted}
 	}
-	head := body.ReadHead(ctx, page.NewScanner(resp.Header, q.names()))
+	part := resp.StatusCode == http.StatusPartialContent
+	head := body.ReadHead(ctx, page.NewScanner(resp.Header, q.names()), !part)
+	if part && head.Why == page.Unfinished {
+		head.Why = page.Partial
+	}
 	return &head
 }
 

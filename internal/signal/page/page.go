@@ -73,7 +73,7 @@ const (
 	NoBody     Why = "no-body"    // there is no content: an answer to HEAD, 204, or nothing was sent
 	NoPage     Why = "not-a-page" // not 2xx, or not HTML
 	Untyped    Why = "untyped"    // the media type is missing, wrong or that of any XML, and the content does not begin as a page does
-	Partial    Why = "partial"    // 206: a part of a page
+	Partial    Why = "partial"    // 206: a part of a page in which its head does not end
 	Unmodified Why = "unmodified" // 304: the client has the page
 	Coding     Why = "coding"     // a content coding that is unknown, or that could not be undone
 	TooLong    Why = "too-long"   // the head is longer than MaxBytes, or has too many elements
@@ -99,7 +99,9 @@ func Readable(method string, status int, h http.Header) Why {
 	switch kind := kindOf(h); {
 	case method == http.MethodHead || status == http.StatusNoContent || status == http.StatusResetContent:
 		return NoBody
-	case status == http.StatusPartialContent:
+	case status == http.StatusPartialContent && kind == NoPage && !slices.Contains(mediaTypes(h), "multipart/byteranges"):
+		return NoPage
+	case status == http.StatusPartialContent && !isBeginning(h):
 		return Partial
 	case status == http.StatusNotModified:
 		return Unmodified
@@ -111,6 +113,12 @@ func Readable(method string, status int, h http.Header) Why {
 		return Coding
 	}
 	return Whole
+}
+
+// isBeginning reports whether a part of a page is its beginning (RFC 9110 §14.4).
+func isBeginning(h http.Header) bool {
+	unit, part, _ := strings.Cut(strings.TrimSpace(h.Get("Content-Range")), " ")
+	return strings.EqualFold(unit, "bytes") && strings.HasPrefix(strings.TrimSpace(part), "0-")
 }
 
 // kindOf returns Whole if the media type of an answer is that of a page, and otherwise why it

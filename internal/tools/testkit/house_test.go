@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	"heed/proxy":                           {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/passport", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/balancer", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/proxy/refusal":                   {"heed/internal/acl", "heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/proxy/upstream":                  {"heed/internal/acl", "heed/internal/memo", "heed/internal/memory", "heed/internal/passport", "heed/proxy/http1", "heed/rules"},
-	"heed/proxy/usage":                     {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
+	"heed/proxy/usage":                     {"heed/internal/coding", "heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/signal/fetch":           {"heed/internal/memo", "heed/internal/safetext", "heed/internal/signal", "heed/internal/signal/licence", "heed/rules"},
 	"heed/proxy/http1":                     {"heed/internal/structured", "heed/rules"},
 	"heed/proxy/server":                    {"heed/internal/memory", "heed/proxy/http1", "heed/rules"},

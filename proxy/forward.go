@@ -37,6 +37,7 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 		usage.OfferReadable(r.Header)
 	}
 	resp, err := x.send(r, webSocket)
+	x.entry.Outcome.Note = x.out.Remark
 	switch {
 	case err != nil:
 		return x.fail(r, err)

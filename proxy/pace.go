@@ -132,7 +132,12 @@ func (x *exchange) retryTurn() error {
 func (x *exchange) reportAnswer(resp *http.Response) {
 	if p := x.req.settings.Pacer; p != nil && x.req.paced(&x.entry.Decision) {
 		sent := x.entry.Time.Add(x.entry.Outcome.Waited) // or a little later
-		x.entry.Outcome.Note = p.Answered(x.req.origin, resp.StatusCode, resp.Header, sent)
+		o := &x.entry.Outcome
+		if note := p.Answered(x.req.origin, resp.StatusCode, resp.Header, sent); o.Note == "" || note == "" {
+			o.Note += note
+		} else {
+			o.Note += "; " + note
+		}
 	}
 }
 

@@ -18,13 +18,14 @@ import (
 
 // HostUpstream holds the keys of [[host]] that change how the hosts are reached.
 type HostUpstream struct {
-	Upstream    string `toml:"upstream"`     // Direct, a URL or a reference to one; empty: upstream.proxy
-	UpstreamTLS string `toml:"upstream_tls"` // unverifiedWord, or pinPrefix and 64 hexadecimal digits; empty: verified
-	OldTLS      bool   `toml:"old_tls"`      // TLS 1.0 and 1.1, RSA key exchange and CBC are accepted
-	CAFile      string `toml:"ca_file"`      // PEM file of further roots; empty: none
-	ClientCert  string `toml:"client_cert"`  // PEM file of the client certificate; empty: none
-	ClientKey   string `toml:"client_key"`   // set exactly when ClientCert is
-	Via         *bool  `toml:"via"`          // requests name heed in Via; nil: as UpstreamConfig.Via
+	Upstream    string `toml:"upstream"`                      // Direct, a URL or a reference to one; empty: upstream.proxy
+	UpstreamTLS string `toml:"upstream_tls"`                  // unverifiedWord, or pinPrefix and 64 hexadecimal digits; empty: verified
+	OldTLS      bool   `toml:"old_tls"`                       // TLS 1.0 and 1.1, RSA key exchange and CBC are accepted
+	Renegotiate bool   `toml:"renegotiate" json:",omitempty"` // one renegotiation of TLS 1.2 is allowed
+	CAFile      string `toml:"ca_file"`                       // PEM file of further roots; empty: none
+	ClientCert  string `toml:"client_cert"`                   // PEM file of the client certificate; empty: none
+	ClientKey   string `toml:"client_key"`                    // set exactly when ClientCert is
+	Via         *bool  `toml:"via"`                           // requests name heed in Via; nil: as UpstreamConfig.Via
 
 	SignForm string `toml:"sign_form" json:",omitempty"` // a key of signForms; empty: dictionary
 	SignHTTP bool   `toml:"sign_http" json:",omitempty"` // requests over http are signed too
@@ -88,6 +89,7 @@ type HostRoute struct {
 	Upstream string // as in HostUpstream, with references resolved
 	TLS      string
 	OldTLS   bool   `json:",omitempty"`
+	Again    bool   `json:",omitempty"` // Renegotiate
 	CA       []byte // content of CAFile
 	Cert     []byte // the client certificate, DER
 }
@@ -111,8 +113,8 @@ func (c *Config) HostRoutes(environ []string) ([]HostRoute, error) {
 }
 
 func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
-	w = HostRoute{Match: h.Match, TLS: h.UpstreamTLS, OldTLS: h.OldTLS, CAFile: h.CAFile}
-	w.Route.OldTLS, w.Route.Match = h.OldTLS, h.patterns()
+	w = HostRoute{Match: h.Match, TLS: h.UpstreamTLS, OldTLS: h.OldTLS, Again: h.Renegotiate, CAFile: h.CAFile}
+	w.Route.OldTLS, w.Route.Renegotiate, w.Route.Match = h.OldTLS, h.Renegotiate, h.patterns()
 	if w.Upstream, err = ResolveUpstream(h.Upstream, environ); err != nil {
 		return w, fmt.Errorf("upstream: %w", err)
 	}
@@ -195,6 +197,9 @@ func (c *Config) upstreamNotices() []string {
 		}
 		if h.OldTLS {
 			out = append(out, fmt.Sprintf("%s may be reached with TLS 1.0 and 1.1, RSA key exchange and CBC, which can be broken (%s)", names, h.Reason))
+		}
+		if h.Renegotiate {
+			out = append(out, fmt.Sprintf("%s may renegotiate TLS once, and is reached with TLS 1.2 at most, over HTTP/1", names))
 		}
 	}
 	return out

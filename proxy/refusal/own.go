@@ -27,6 +27,7 @@ var forOwn = strings.NewReplacer(
 	"Where the operator has a contract with the site, licence at its [[host]] names it.", "Where you have a contract with the site, write licence at its [[host]].",
 	"The operator of this proxy can raise the limit of open files (ulimit -n, LimitNOFILE=).", "Raise the limit of open files (ulimit -n) before heed run.",
 	"The operator of this proxy can allow these with old_tls = true at the [[host]] of the site.", "Allow these with old_tls = true at the [[host]] of the site.",
+	renegotiateAdvice, "Allow one with renegotiate = true at the [[host]] of the site,",
 	"Where its authority is to be trusted, the operator of this proxy names the file of its certificate in ca_file of [upstream], and heed reload applies it.",
 	"Where its authority is to be trusted, write in proxy.toml: [upstream] ca_file = \"FILE\", the file of its certificate, or set SSL_CERT_FILE for heed run.",
 	"the operator of this proxy checks that the clock of this machine is right.", "check that the clock of this machine is right.",

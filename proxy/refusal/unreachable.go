@@ -49,7 +49,10 @@ var stages = [...]struct{ sentence, detail string }{
 	upstream.NoHTTP:     {"heed reached %s, but its answer is not valid HTTP: %s", "The site was reached, but what it answered cannot be read in one way only, and is not passed on; no rule of robots.txt is behind this. Its operator can correct it."},
 	upstream.NoAnswer:   {"heed reached %s, but the connection ended before its answer: %s", "The site was reached, but it ended the connection without an answer; no rule of robots.txt is behind this."},
 	upstream.TooLate:    {"heed reached %s, but it did not answer in time: %s", "The site was reached, but its answer did not begin in time ([upstream] response_header_timeout); no rule of robots.txt is behind this."},
+	upstream.Ended:      {"heed reached %s, but had to end the connection: %s", "The site was reached, but it sent something in TLS that heed does not accept; no rule of robots.txt is behind this."},
 }
+
+const renegotiateAdvice = "The operator of this proxy can allow one with renegotiate = true at the [[host]] of the site,"
 
 // stageDetail explains a failure by how far the request came.
 func stageDetail(f upstream.Failure) string {
@@ -61,6 +64,9 @@ func stageDetail(f upstream.Failure) string {
 	if f.Offer {
 		text += " It may offer only what heed does not: TLS 1.0 and 1.1, key exchange with RSA, CBC. The operator of this proxy can allow these with old_tls = true at the [[host]] of the site." +
 			" What heed cannot use at all, such as key exchange with DHE only, is left to the client with https = \"tunnel\" there."
+	}
+	if f.Again {
+		text += " Some sites do so for a folder that is for clients with a certificate. " + renegotiateAdvice + " or leave the site to the client with https = \"tunnel\" there."
 	}
 	if f.Lasting {
 		return text + " A retry will not help."

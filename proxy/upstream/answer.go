@@ -168,6 +168,8 @@ func (a *answer) failed(err, written error) error {
 		return &Error{NoHTTP, err}
 	case isTimeout(err):
 		return &Error{TooLate, errNoAnswer}
+	case isLocal(err):
+		return &Error{Ended, err}
 	case written != nil:
 		return &Error{NoAnswer, written}
 	}

@@ -57,9 +57,10 @@ type Stage uint8
 const (
 	NotReached Stage = iota // no connection was made, or none in time
 	NoTLS                   // connected, but no TLS connection came about
-	NoHTTP                  // what came is not an answer of HTTP/1
+	NoHTTP                  // what came is not an answer of HTTP
 	NoAnswer                // the connection ended before the answer
 	TooLate                 // nothing came in time
+	Ended                   // heed has ended the connection for what came in TLS
 )
 
 // Error is why a request to a site was not answered.
@@ -103,6 +104,7 @@ type Failure struct {
 	Stage   Stage  // how far the request came; NotReached where that is not known
 	Cause   string // why TLS or the answer failed, in words for a client; empty: the Type says all
 	Lasting bool   // the same request will fail again
+	Again   bool   // the site asks for a renegotiation of TLS
 	Offer   bool   // the site may have only TLS that heed does not offer
 	Scarce  bool   // heed has as many files open as it may
 }
@@ -155,6 +157,11 @@ func (f *Failure) describe(err error) {
 		f.Cause, f.Lasting = fault.Error(), fault.Kind != http1.HeadTruncated && fault.Kind != http1.BodyTruncated
 	case is[malformed](err):
 		f.Cause, f.Lasting = "the answer breaks a rule of HTTP/2", true
+	case f.Stage == Ended:
+		f.Cause, f.Lasting = tlsCause(failed.Err), true
+		if op, ok := errors.AsType[*net.OpError](err); ok && alertCode(op.Err) == alertNoRenegotiation {
+			f.Cause, f.Again = "the site asks for a renegotiation of TLS", true
+		}
 	case f.Stage == NoTLS && f.Certificate == "" && strings.HasPrefix(f.Type, "tls_"):
 		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, !is[tls.RecordHeaderError](err)
 		if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" {
@@ -172,6 +179,8 @@ const (
 	alertSecurity  = 71
 	alertInternal  = 80
 	alertCanceled  = 90
+
+	alertNoRenegotiation = 100
 )
 
 // alertCode returns the number of an alert, whose type crypto/tls does not export.
@@ -193,6 +202,12 @@ func tlsCause(err error) string {
 	}
 	text, _, _ = strings.Cut(text, ": x509: ") // what x509 says quotes the certificate
 	return strings.TrimPrefix(text, "tls: ")
+}
+
+// isLocal reports whether crypto/tls has ended a connection for what came on it.
+func isLocal(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "local error"
 }
 
 // ofTLS reports whether err, of a handshake, is about TLS and not about the connection.
@@ -296,7 +311,7 @@ func siteFailure(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "tls_certificate_error"
 	case errors.As(err, &op) && op.Op == "remote error": // crypto/tls on an alert
 		return http.StatusBadGateway, "tls_alert_received"
-	case is[tls.RecordHeaderError](err), errors.As(err, &unanswered) && unanswered.Stage == NoTLS && ofTLS(unanswered.Err):
+	case is[tls.RecordHeaderError](err), isLocal(err), errors.As(err, &unanswered) && unanswered.Stage == NoTLS && ofTLS(unanswered.Err):
 		return http.StatusBadGateway, "tls_protocol_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return http.StatusBadGateway, ConnectionRefused

@@ -29,6 +29,7 @@ type Route struct {
 	Proxy       *HostProxy
 	Site        *SiteCert
 	OldTLS      bool             // TLS 1.0 and 1.1, RSA key exchange and CBC are accepted; false: as a route after it
+	Renegotiate bool             // one renegotiation is allowed, which TLS 1.3 and HTTP/2 do not have; false: as a route after it
 	RootCAs     *x509.CertPool   // in place of TransportConfig.RootCAs, for the site only
 	Certificate *tls.Certificate // the client certificate for sites that ask for one
 }
@@ -141,6 +142,7 @@ func (h *HostTransports) routeOf(o rules.Origin) (of Route) {
 		of.Proxy = cmp.Or(of.Proxy, r.Proxy)
 		of.Site = cmp.Or(of.Site, r.Site)
 		of.OldTLS = of.OldTLS || r.OldTLS
+		of.Renegotiate = of.Renegotiate || r.Renegotiate
 		of.RootCAs = cmp.Or(of.RootCAs, r.RootCAs)
 		of.Certificate = cmp.Or(of.Certificate, r.Certificate)
 	}

@@ -373,6 +373,8 @@ func (s *stream) failed(ctx context.Context, err error) error {
 		return &Error{NoHTTP, err}
 	case is[malformed](err):
 		return &Error{NoHTTP, err}
+	case isLocal(err):
+		return &Error{Ended, err}
 	case isMalformed(err):
 		return &Error{NoHTTP, malformed{err}}
 	}

@@ -35,6 +35,9 @@ type Request struct {
 	Signer   *passport.Signer
 	SignForm passport.Form
 
+	// Remark is set by a Sender to what the settings of the host have changed, for the record.
+	Remark string
+
 	Hooks Hooks // nil: none are called
 
 	// Reached is the address at the other end of the connection that the request was sent

@@ -121,6 +121,9 @@ func (t *transport) send(q *Request, through *url.URL) (*http.Response, error) {
 	w.replaces = !w.repeatable && !hasBody(q.Request)
 	w.last = t.once || q.Close || hasBody(q.Request)
 	k, addr := keyOf(q, through)
+	if t.dialer.route.Renegotiate && k.scheme == "https" {
+		k.http1, q.Remark = true, "renegotiate of the [[host]]: TLS 1.2 at most"
+	}
 	var absolute *url.URL
 	if isHTTPProxy(through) {
 		absolute = through

@@ -175,6 +175,9 @@ func (c *TransportConfig) siteTLS() *tls.Config {
 	if c.route.OldTLS {
 		config.MinVersion, config.CipherSuites = tls.VersionTLS10, oldSuites()
 	}
+	if c.route.Renegotiate {
+		config.Renegotiation, config.MaxVersion = tls.RenegotiateOnceAsClient, tls.VersionTLS12
+	}
 	if c.route.Certificate != nil {
 		config.Certificates = []tls.Certificate{*c.route.Certificate}
 	}

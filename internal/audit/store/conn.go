@@ -107,7 +107,7 @@ type Reader struct {
 
 // Read opens a Reader, which the caller closes.
 func (r *Record) Read(ctx context.Context) (*Reader, error) {
-	c, err := connect(r.Path, r.mode)
+	c, err := connect(r.at, r.mode)
 	if err != nil {
 		return nil, viewError(r.Path, err)
 	}

@@ -25,7 +25,8 @@ type Record struct {
 	Waiting     int64 // decisions that are only in the tail, because the record could not be completed
 	Elsewhere   int64 // decisions of this file that are read from the file of another record
 
-	mode   string // of its connections
+	at     string // the path of its connections
+	mode   string // and of which kind they are
 	layout layout
 	begin  string // statements that each Reader executes first
 	hidden bool   // all that it has is read from another file
@@ -88,7 +89,7 @@ func OpenRecord(path string) (*Record, error) {
 // newRecord returns the Record of the database, and closes c.
 func newRecord(c *conn) (*Record, error) {
 	defer c.Close()
-	r := &Record{Path: c.path, mode: c.mode, layout: c.layout, begin: c.layout.present()}
+	r := &Record{Path: c.path, at: c.path, mode: c.mode, layout: c.layout, begin: c.layout.present()}
 	if err := r.readHead(c); err != nil {
 		return nil, viewError(r.Path, err)
 	}

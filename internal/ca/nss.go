@@ -29,13 +29,15 @@ type family struct {
 	name     string
 	programs []string // in the PATH
 	mark     string   // part of the paths of its databases, in lower case
+	create   string   // commands that make one that they read; empty: they make it themselves
 }
 
 // families are the known ones.
 var families = []family{
-	{"Chrome, Chromium", []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "brave-browser", "microsoft-edge", "vivaldi"}, "pki/nssdb"},
-	{"Firefox", []string{"firefox", "firefox-esr"}, "firefox"},
-	{"Thunderbird", []string{"thunderbird"}, "thunderbird"},
+	{"Chrome, Chromium", []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "brave-browser", "microsoft-edge", "vivaldi"}, "pki/nssdb",
+		"mkdir -p -m 700 ~/.pki/nssdb && certutil -N -d sql:$HOME/.pki/nssdb --empty-password"},
+	{"Firefox", []string{"firefox", "firefox-esr"}, "firefox", ""},
+	{"Thunderbird", []string{"thunderbird"}, "thunderbird", ""},
 }
 
 // nssStores returns the NSS databases in the user's home, and a Store for each browser
@@ -58,7 +60,11 @@ func (m Machine) nssStores() []Store {
 	for _, f := range families {
 		i := slices.IndexFunc(f.programs, func(p string) bool { _, err := m.look(p); return err == nil })
 		if i >= 0 && !had[f.name] && m.goos != "darwin" { // Chrome has the system's there
-			stores = append(stores, Store{Name: "the NSS database of " + f.programs[i], absent: f.programs[i] + " has none yet", cure: "start " + f.programs[i] + " once, which makes it, and run `heed ca install` again"})
+			cure := "start " + f.programs[i] + " once, which makes it"
+			if f.create != "" {
+				cure = f.create
+			}
+			stores = append(stores, Store{Name: "the NSS database of " + f.programs[i], absent: f.programs[i] + " has none yet", cure: cure + "; then run `heed ca install` again"})
 		}
 	}
 	if !all {

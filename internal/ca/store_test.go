@@ -101,7 +101,7 @@ func TestABrowserWithoutADatabaseIsNamed(t *testing.T) {
 	}
 	a := open(t, noon)
 	got := Install(m.nssStores(), a.Roots(), false)
-	if len(got) != 1 || got[0].State != Skipped || got[0].Why != "chromium has none yet" || !strings.HasPrefix(got[0].Cure, "start chromium once") {
+	if len(got) != 1 || got[0].State != Skipped || got[0].Why != "chromium has none yet" || !strings.HasPrefix(got[0].Cure, "mkdir -p -m 700 ~/.pki/nssdb && certutil -N ") {
 		t.Errorf("%+v", got)
 	}
 	if got := Uninstall(m.nssStores(), a.Roots(), false); len(got) != 1 || got[0].State != Unchanged || got[0].Cure != "" {

@@ -104,7 +104,10 @@ find_missing() {
 	lacks httrack have httrack
 	lacks w3m have w3m
 	lacks python3-mechanize /usr/bin/python3 -c 'import mechanize'
+	lacks python3-requests /usr/bin/python3 -c 'import requests'
+	lacks python3-httplib2 /usr/bin/python3 -c 'import httplib2'
 	lacks python3-aiohttp /usr/bin/python3 -c 'import aiohttp'
+	lacks ruby have ruby
 	[ -n "${HEED_TEST_FULL:-}" ] || return 0
 	lacks busybox have busybox
 	lacks lighttpd test -x /usr/sbin/lighttpd
@@ -118,11 +121,10 @@ find_missing() {
 	lacks poppler-utils have pdftotext
 	lacks yt-dlp have yt-dlp
 	lacks emacs-nox have emacs
-	lacks ruby have ruby
 	lacks ruby-mechanize ruby -rmechanize -e 1
 	lacks chromium-driver have chromedriver
 	lacks python3-selenium /usr/bin/python3 -c 'import selenium'
-	for module in pycurl tornado treq feedparser; do
+	for module in pycurl tornado treq feedparser httpx; do
 		lacks "python3-$module" /usr/bin/python3 -c "import $module"
 	done
 	lacks python3-mechanicalsoup /usr/bin/python3 -c 'import mechanicalsoup'

@@ -1,6 +1,7 @@
 // Package programs runs programs and libraries that fetch, in the environment of heed
-// run, against a site on this machine: each gets an allowed page, over http and https, is
-// refused a disallowed one, and is named in the record.
+// run, against a site that they could reach without heed, in a network namespace: each gets
+// an allowed page, over http and https, is refused a disallowed one, is named in the record,
+// and sends nothing past heed.
 //
 // Browsers, Emacs, R, Ruby and yt-dlp run with
 //
@@ -15,13 +16,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"heed/internal/tools/testkit"
 )
 
 // TestMain lets several tests run at the same time: they wait more than they compute.
-func TestMain(m *testing.M) { testkit.Main(m, 4) }
+func TestMain(m *testing.M) {
+	testkit.InNamespace()
+	testkit.Main(m, 4)
+}
 
 // program is one program or library.
 type program struct {
@@ -47,8 +52,24 @@ var programs = []program{
 	{name: "links", needs: "links", agent: "Links", shell: `P=${http_proxy#http://}; links -http-proxy $P -https-proxy $P -source "$1"`, each: true},
 	{name: "lynx", needs: "lynx", agent: "Lynx", shell: `lynx -source "$1"`, each: true},
 	{name: "wget2", needs: "wget2", agent: "wget2", shell: `wget2 -q -O - "$1"`, each: true, only: "http"},
-	{name: "HTTrack", needs: "httrack", agent: "HTTrack", shell: `httrack -q -s0 -r1 -O mirror -P ${http_proxy#http://} "$1"; cat mirror/site.test/page.html; rm -rf mirror`, each: true, only: "http"},
+	{name: "HTTrack", needs: "httrack", agent: "HTTrack", shell: `httrack -q -s0 -r1 -O mirror -P ${http_proxy#http://} "$1"; cat mirror/*.test/page.html; rm -rf mirror`, each: true, only: "http"},
 	{name: "w3m", needs: "w3m", agent: "w3m", shell: `w3m -dump_source "$1"`, each: true},
+	{name: "requests", needs: "python3", agent: "python-requests", shell: `/usr/bin/python3 -c 'import requests, sys
+for u in sys.argv[1:]: print(requests.get(u).text)' "$@"`},
+	{name: "httplib2", needs: "python3", agent: "Python-httplib2", shell: `/usr/bin/python3 -c 'import httplib2, sys
+for u in sys.argv[1:]: print(httplib2.Http().request(u)[1].decode())' "$@"`},
+	{name: "urllib", needs: "python3", agent: "Python-urllib", shell: `/usr/bin/python3 -c 'import sys, urllib.request
+for u in sys.argv[1:]:
+    try: print(urllib.request.urlopen(u).read().decode())
+    except OSError as e: print(e)' "$@"`},
+	{name: "httpx", needs: "python3", agent: "python-httpx", full: true, shell: `/usr/bin/python3 -c 'import httpx, sys
+for u in sys.argv[1:]: print(httpx.get(u).text)' "$@"`},
+	{name: "curl", needs: "curl", agent: "curl", shell: `curl -sS "$@"`},
+	{name: "wget", needs: "wget", agent: "Wget", shell: `wget -q -O - "$@"`},
+	{name: "Node's fetch", needs: "node", agent: "node", shell: `"$NODE" -e '(async () => { for (const u of process.argv.slice(1)) console.log(await (await fetch(u)).text()) })()' "$@"`},
+	{name: "LWP", needs: "perl", agent: "libwww-perl", shell: `perl -MLWP::UserAgent -e 'print LWP::UserAgent->new->get($_)->decoded_content for @ARGV' "$@"`},
+	{name: "Ruby Mechanize", needs: "ruby", agent: "Mechanize", full: true, shell: `ruby -rmechanize -e 'm, proxy = Mechanize.new, URI(ENV["http_proxy"]); m.set_proxy(proxy.host, proxy.port)
+ARGV.each { |u| begin; puts m.get(u).body; rescue Mechanize::ResponseCodeError => e; puts e; end }' "$@"`},
 	{name: "mechanize", needs: "python3", agent: "Python-urllib", shell: `/usr/bin/python3 "$SOURCE/mechanized.py" "$@"`},
 	{name: "aiohttp", needs: "python3", agent: "aiohttp", shell: `/usr/bin/python3 "$SOURCE/async.py" "$@"`},
 	{name: "Scrapy", needs: "scrapy", agent: "Scrapy", shell: `scrapy runspider "$SOURCE/spider.py" -a urls="$(echo "$@" | tr ' ' ,)"`},
@@ -88,10 +109,10 @@ const (
 )
 
 // sites are those that the programs fetch from.
-func sites() []testkit.Site {
+func sites(name string) []testkit.Site {
 	page, private := "<!doctype html><title>A page</title><p>"+allowed+"\n", "<!doctype html><title>A page</title><p>"+secret+"\n"
 	return []testkit.Site{{
-		Name: "site.test", Robots: "User-agent: *\nDisallow: /private\n",
+		Name: name, Robots: "User-agent: *\nDisallow: /private\n",
 		Files: map[string]string{"/page.html": page, "/private/page.html": private, "/page.mp4": page, "/private/page.mp4": private,
 			"/feed.xml": `<rss version="2.0"><channel><title>` + allowed + `</title></channel></rss>`, "/private/feed.xml": `<rss version="2.0"><channel><title>` + secret + `</title></channel></rss>`},
 		Config: "location ~ mp4$ { types { } default_type video/mp4; }\n",
@@ -103,12 +124,19 @@ type bed struct {
 	*testkit.Heed
 	origin *testkit.Origin
 	home   string
+	site   string // its name
 }
+
+// beds counts the beds.
+var beds atomic.Int32
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	o := testkit.NewOrigin(t, sites()...)
-	return &bed{testkit.Start(t, testkit.Options{Config: o.Config("")}), o, t.TempDir()}
+	number := int(beds.Add(1)) - 1
+	name := testkit.ReachableName(t, number)
+	o := testkit.NewOrigin(t, sites(name)...)
+	o.Reachable(number)
+	return &bed{testkit.Start(t, testkit.Options{Config: o.Config("")}), o, t.TempDir(), name}
 }
 
 // trust puts heed's CA into the NSS database that browsers of the user read.
@@ -136,7 +164,7 @@ func (b *bed) run(t *testing.T, script string, args ...string) (stdout, stderr s
 	cmd := exec.Command(testkit.Binary(t), append([]string{"run", "--config", b.File, "--log", log, "--", "sh", "-c", script, "sh"}, args...)...)
 	var errs strings.Builder
 	cmd.Dir, cmd.Stderr = t.TempDir(), &errs
-	cmd.Env = append(os.Environ(), "HOME="+b.home, "HEED_STATE="+b.State, testkit.RaceOptions, "SOURCE="+filepath.Join(testkit.Root(t), "internal/tools/testkit/testdata/clients"),
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+b.origin.CA.File, "HOME="+b.home, "HEED_STATE="+b.State, testkit.RaceOptions, "SOURCE="+filepath.Join(testkit.Root(t), "internal/tools/testkit/testdata/clients"),
 		"NODE="+testkit.Node(t), "MODULES="+filepath.Join(testkit.Root(t), ".build/clients/node_modules"), "BROWSERS="+filepath.Join(testkit.Root(t), ".build/browsers"))
 	testkit.NotOrphaned(cmd)
 	out, _ := cmd.Output() // many programs fail when one of their pages is refused
@@ -169,7 +197,7 @@ func TestProgramsBehindHeedRun(t *testing.T) {
 			var urls []string
 			for _, scheme := range schemes {
 				page := cmp.Or(p.page, "page.html")
-				urls = append(urls, scheme+"://site.test/"+page, scheme+"://site.test/private/"+page)
+				urls = append(urls, scheme+"://"+b.site+"/"+page, scheme+"://"+b.site+"/private/"+page)
 			}
 			script := p.shell
 			if p.each {
@@ -218,12 +246,13 @@ func TestProgramsBehindHeedRun(t *testing.T) {
 func TestScrapyRetriesWhatMayHelp(t *testing.T) {
 	t.Parallel()
 	testkit.Program(t, "scrapy")
-	_, stderr, entries := newBed(t).run(t, `scrapy runspider "$SOURCE/spider.py" -a urls=http://broken.test/page.html,http://site.test/private/page.html`)
+	b := newBed(t)
+	_, stderr, entries := b.run(t, `scrapy runspider "$SOURCE/spider.py" -a urls=http://broken.test/page.html,http://`+b.site+`/private/page.html`)
 	count := map[string]int{}
 	for _, e := range entries {
 		count[e.URL+" "+e.Reason]++
 	}
-	if count["http://broken.test/page.html robots-unreachable"] != 3 || count["http://site.test/private/page.html rule"] != 1 {
+	if count["http://broken.test/page.html robots-unreachable"] != 3 || count["http://"+b.site+"/private/page.html rule"] != 1 {
 		t.Errorf("recorded %v\n%s", count, stderr)
 	}
 }
@@ -242,7 +271,7 @@ func TestPHPKeepsItsAutoPrependFile(t *testing.T) {
 	testkit.Write(t, filepath.Join(ini, "mine.ini"), "auto_prepend_file = "+first+"\nuser_agent = mine/1.0\n")
 	program := testkit.Write(t, filepath.Join(b.home, "program.php"), `<?php echo $mine, ' ', isset($heed_prepended) ? 'left over' : 'clean', "\n", file_get_contents($argv[1]);`)
 	script := `PHP_INI_SCAN_DIR=:"$1" exec "$2" run --config "$3" -- php "$4" "$5"` // the outer run's variable gives way to the user's
-	stdout, stderr, _ := b.run(t, script, ini, testkit.Binary(t), b.File, program, "https://site.test/page.html")
+	stdout, stderr, _ := b.run(t, script, ini, testkit.Binary(t), b.File, program, "https://"+b.site+"/page.html")
 	if !strings.HasPrefix(stdout, "ran first\nran first clean\n") || !strings.Contains(stdout, allowed) {
 		t.Errorf("it printed\n%s\n%s", stdout, stderr)
 	}

@@ -205,7 +205,18 @@ func (t *tunnel) handshakeFailure(err error, octets []byte) (rules.Reason, strin
 			return rules.ReasonMalformed, "the TLS hello breaks its standard: " + safetext.Error(err) + helloNotPassed
 		}
 	}
+	if reason == rules.ReasonUntrusted && blamesTime(err) {
+		detail += "; the clock of this client may be wrong: it says that a certificate of heed is not valid at its time"
+	}
 	return reason, detail
+}
+
+// blamesTime reports whether a client ended a handshake for the time of a certificate. crypto/tls
+// has a client's alert only as text. OpenSSL sends bad_certificate for one that is not valid yet,
+// and for little else.
+func blamesTime(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" && (op.Err.Error() == "tls: expired certificate" || op.Err.Error() == "tls: bad certificate")
 }
 
 // trustHint is added to the record of a client that does not accept the CA.

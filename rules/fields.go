@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -54,6 +55,32 @@ func (k FieldKind) String() string {
 		return fieldNames[k]
 	}
 	return ""
+}
+
+// ErrNoField is the error for a file without a single field of a robots.txt: a list of URLs, a
+// picture. A site that serves it allows everything, but a file that a user names is then another
+// than was meant.
+var ErrNoField = errors.New("no line of it is one of a robots.txt, such as \"Disallow: /private\"; name the right file (an empty one allows everything)")
+
+// CheckFile returns ErrNoField for a text that has lines other than comments, and none with a
+// field.
+func CheckFile(body []byte) error {
+	text := false
+	for line := range strings.FieldsFuncSeq(string(body), func(c rune) bool { return c == '\n' || c == '\r' }) {
+		line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff"))
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		text = true
+		key, _, found := strings.Cut(line, ":")
+		if kind, _ := fieldOf(strings.TrimSpace(key)); found && kind != fieldUnknown {
+			return nil
+		}
+	}
+	if text {
+		return ErrNoField
+	}
+	return nil
 }
 
 // Global reports whether a field applies to the whole file and not to the

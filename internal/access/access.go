@@ -168,7 +168,7 @@ const maxUsers = 16 << 20
 func readUsers(path string) (users, error) {
 	file, err := ownfile.Read(path, maxUsers)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the users cannot be read: %w; make it with: (umask 077; heed config password NAME > %s)", err, path)
+		return nil, fmt.Errorf("the users cannot be read: %w; make it with: (umask 077; heed config password NAME > %s), and for a service that runs as another user: chown root:GROUP, chmod 640", err, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the users cannot be read: %w", err)

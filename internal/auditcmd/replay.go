@@ -82,6 +82,12 @@ func policiesIn(dir *os.Root) func(rules.Origin) ([]byte, bool, error) {
 				if errors.Is(err, os.ErrNotExist) {
 					continue
 				}
+				if err == nil {
+					err = rules.CheckFile(body)
+				}
+				if err != nil {
+					err = fmt.Errorf("%s: %w", name+ending, err)
+				}
 				return body, err == nil, err
 			}
 		}

@@ -32,8 +32,11 @@ import (
 func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, error) {
 	if c.Robots != "" {
 		text, err := readRobots(a, c.Robots)
+		if err == nil {
+			err = rules.CheckFile([]byte(text))
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--robots %s: %w", console.Printable(c.Robots), err)
 		}
 		profile, _ := rules.ParseProfile(c.Profile) // it was checked
 		policy := newParsed(profile).of(text)

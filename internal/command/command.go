@@ -189,6 +189,9 @@ func knownVerb(model *kong.Application, args []string) error {
 	if slices.Contains(verbs, args[0]) {
 		return nil
 	}
+	if len(args) == 1 && args[0] == "version" {
+		return errors.New("there is no command \"version\"; it is heed --version")
+	}
 	if near := console.Nearest(args[0], verbs); near != "" {
 		return fmt.Errorf("there is no command %q; did you mean %q?\nSee `heed --help`", args[0], near)
 	}

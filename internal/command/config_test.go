@@ -79,7 +79,7 @@ allow = ["/feed"]
 reason = "a letter"
 expires = 2001-01-01
 `)
-	if s.status != 0 || !strings.Contains(s.errors, "has ended on 2001-01-02") || !strings.Contains(s.errors, `client "second" never matches: heed does not listen on 127.0.0.1:3129`) {
+	if s.status != 0 || !strings.Contains(s.errors, "was last in force on 2001-01-01") || !strings.Contains(s.errors, `client "second" never matches: heed does not listen on 127.0.0.1:3129`) {
 		t.Errorf("what needs attention: %+v", s)
 	}
 }

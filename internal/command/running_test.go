@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -114,5 +116,59 @@ func TestCheckAppliesWhatWasSettled(t *testing.T) {
 	}
 	if s := heed(t, "", "check", "--client", "unknown", "--agent", "x", site.URL); s.status != console.ExitUsage || !strings.Contains(s.errors, "no [[client]] called unknown") {
 		t.Errorf("unknown client: %+v", s)
+	}
+}
+
+// A rejected reload is in the status until one succeeds, and a refused request sent nothing.
+func TestWhatDidNotHappenIsSaidSo(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
+	defer site.Close()
+	client := "[[client]]\nname = \"mirror\"\nuser_agent = \"*\"\nagent = [\"otherbot\"]\nsend_user_agent = \"MirrorBot/1.0\"\n"
+	h := testkit.Serve(t, client)
+	through := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr})}}
+	for path, says := range map[string]string{"/open": "the site received User-Agent: MirrorBot/1.0", "/private": "the site received nothing; an allowed request would have had User-Agent: MirrorBot/1.0"} {
+		r, err := through.Get(site.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		testkit.Until(t, "heed why "+path, func() bool {
+			return strings.Contains(strings.Join(strings.Fields(heed(t, "", "why", site.URL+path).out), " "), says)
+		})
+	}
+	settings := testkit.Read(t, h.File)
+	testkit.Write(t, h.File, settings+"nonsense = 1\n")
+	if s := heed(t, "", "reload"); s.status == 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := heed(t, "", "status"); s.status != console.ExitNo || !strings.Contains(s.out+s.errors, "the settings were not reloaded on ") || !strings.Contains(s.out+s.errors, "nonsense") {
+		t.Errorf("%+v", s)
+	}
+	testkit.Write(t, h.File, settings)
+	if s := heed(t, "", "reload"); s.status != 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := heed(t, "", "status"); s.status != 0 || strings.Contains(s.out, "not reloaded") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A file that is no robots.txt does not allow everything.
+func TestAFileThatIsNoRobotsIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	urls := testkit.Write(t, filepath.Join(dir, "urls.txt"), "https://example.org/a\nhttps://example.org/b\n")
+	for _, args := range [][]string{
+		{"check", "--robots", urls, "--agent", "x", "https://example.org/"}, {"check", "--robots", testkit.Binary(t), "--agent", "x", "https://example.org/"},
+		{"study", "--robots", urls, testkit.Write(t, filepath.Join(dir, "log"), `192.0.2.1 - - [01/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Bot/1"`+"\n")},
+	} {
+		if s := heed(t, "", args...); s.status != console.ExitUsage || !strings.Contains(s.errors, "no line of it is one of a robots.txt") {
+			t.Errorf("%q: %+v", args, s)
+		}
+	}
+	for _, text := range []string{"", "# nothing\n\n", "Disalow: /x", "Sitemap: https://example.org/s"} {
+		file := testkit.Write(t, filepath.Join(dir, "robots.txt"), text)
+		if s := heed(t, "", "check", "--robots", file, "--agent", "x", "https://example.org/"); s.status != 0 {
+			t.Errorf("%q: %+v", text, s)
+		}
 	}
 }

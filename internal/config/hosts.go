@@ -278,7 +278,7 @@ func (c *Config) hostNotices(now time.Time) []string {
 		case exception && h.Expires.IsZero():
 			out = append(out, fmt.Sprintf("the exception for %s never ends (%s); give it an end with expires", names, h.Reason))
 		case exception && !now.Before(h.Expires.Time):
-			out = append(out, fmt.Sprintf("the exception for %s has ended on %s and holds no more (%s)", names, h.Expires.Format(time.DateOnly), h.Reason))
+			out = append(out, fmt.Sprintf("the exception for %s was last in force on %s (UTC) and holds no more (%s)", names, h.Expires.Add(-time.Nanosecond).UTC().Format(time.DateOnly), h.Reason))
 		}
 		if h.Mode == "observe" {
 			out = append(out, fmt.Sprintf("%s is only observed: nothing is refused there", names))

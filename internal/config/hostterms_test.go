@@ -56,7 +56,7 @@ func TestHeed_WhatIsNotEnforcedIsPrintedForTheOperator(t *testing.T) {
 	for _, want := range []string{
 		`client "news" is judged as NewsBot, NewsBot-Images, which the site does not see`,
 		`client "people" is EXEMPT`,
-		"the exception for *.Example.COM, example.com has ended on 2027-02-01",
+		"the exception for *.Example.COM, example.com was last in force on 2027-01-31",
 		"mirror.test is only observed",
 		"registry.test is a service and not crawled",
 	} {

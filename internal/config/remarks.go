@@ -51,7 +51,7 @@ func remarkForeign(c *Config) (all []Finding) {
 	files := append(c.ReloadedFiles(), File{Path: c.File}, File{Key: "https.ca_cert", Path: c.HTTPS.CACert}, File{Key: "https.ca_key", Path: c.HTTPS.CAKey})
 	for _, f := range files {
 		if others := ownfile.Others(f.Path); others != "" {
-			all = append(all, c.Find(f.Key, "%s can be changed by %s; let it belong to the user who runs heed, or to root: chown, chmod go-w", f.Path, others))
+			all = append(all, c.Find(f.Key, "%s can be changed by %s; let it belong to root, with the group of the user who runs heed (chown root:heed, chmod 640), or to that user", f.Path, others))
 		}
 	}
 	return all

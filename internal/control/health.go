@@ -60,6 +60,9 @@ func (s *Status) Unwell() []string {
 	if h := s.Healings; h != nil && time.Since(h.Last) < time.Hour {
 		all = append(all, "another program removed or replaced files of the record: "+h.Text())
 	}
+	if r := s.NotReloaded; r != nil {
+		all = append(all, "the settings were not reloaded on "+r.At.UTC().Format(time.RFC3339)+", and the previous ones stay in effect: "+console.Quoted(r.Error))
+	}
 	if d := s.CA.DaysLeft; d <= console.CAWarningDays {
 		all = append(all, "the CA certificate"+console.DaysLeft(d))
 	}

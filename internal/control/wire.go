@@ -102,6 +102,12 @@ type Healings struct {
 	Refused int64     `json:"refused"` // requests meanwhile, of the last one
 }
 
+// FailedReload is a reload that was rejected, so that the previous settings stay in effect.
+type FailedReload struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
+}
+
 // Status is the response to GET /status.
 type Status struct {
 	Info
@@ -122,9 +128,12 @@ type Status struct {
 	Redirected []Redirected `json:"redirected,omitempty"`      // listeners for redirected connections
 	Mode       string       `json:"mode"`
 	Profile    string       `json:"profile"`
-	Unjudged   []string     `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
-	CA         CAStatus     `json:"ca"`
-	Keys       []KeyStatus  `json:"keys,omitempty"` // that requests are signed with
+
+	NotReloaded *FailedReload `json:"not_reloaded,omitempty"` // the last reload; nil: it succeeded, or there was none
+
+	Unjudged []string    `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
+	CA       CAStatus    `json:"ca"`
+	Keys     []KeyStatus `json:"keys,omitempty"` // that requests are signed with
 
 	Breaks     []Break     `json:"breaks"`     // current mode overrides
 	Exceptions []Exception `json:"exceptions"` // current exceptions

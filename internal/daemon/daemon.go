@@ -44,6 +44,7 @@ type daemon struct {
 	manager      *systemd.Manager // nil: no service manager started heed
 	now          func() time.Time
 	since        time.Time
+	notReloaded  atomic.Pointer[control.FailedReload] // the last reload, if it was rejected
 
 	state    string             // the state directory
 	stopping context.Context    // ends when heed begins to stop: no run is admitted any more
@@ -199,7 +200,7 @@ func (d *daemon) status() *control.Status {
 	}
 	granted := d.grants.list()
 	s.Breaks, s.Exceptions = granted.Breaks, granted.Exceptions
-	s.ConfigHash = cfg.Hash()
+	s.ConfigHash, s.NotReloaded = cfg.Hash(), d.notReloaded.Load()
 	s.Continues = cfg.Audit.OnFailure == "continue"
 	if err := d.decisionLog.Err(); err != nil {
 		s.Log, s.LogIsRecord = err.Error(), !cfg.Audit.Enabled && !s.Continues

@@ -173,6 +173,10 @@ func (d *daemon) reload() (*control.ReloadReply, error) {
 	defer d.changing.Unlock()
 	d.manager.Reloading()
 	done, err := d.reloadLocked()
+	d.notReloaded.Store(nil)
+	if err != nil {
+		d.notReloaded.Store(&control.FailedReload{At: d.now(), Error: err.Error()})
+	}
 	d.metrics.Reloaded(d.now(), err)
 	status := d.serving()
 	if err != nil {

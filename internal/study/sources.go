@@ -66,7 +66,14 @@ func readRobots(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, rules.MaxBytes))
+	body, err := io.ReadAll(io.LimitReader(f, rules.MaxBytes))
+	if err == nil {
+		err = rules.CheckFile(body)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return body, err
 }
 
 // dated matches the name of a dated file: a day, maybe a time of day in UTC, and txt or

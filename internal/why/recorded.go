@@ -120,8 +120,11 @@ func (x *recorded) client() {
 	if t.Declared || t.Sent != "" {
 		x.more("it sent User-Agent: %s", console.Quoted(cmp.Or(t.UserAgent, "(none)")))
 	}
-	if t.Declared && t.Sent != "" {
+	switch sent := t.Verdict.Verdict != "refuse"; {
+	case t.Declared && t.Sent != "" && sent:
 		x.more("the site received User-Agent: %s", console.Quoted(t.Sent))
+	case t.Declared && t.Sent != "":
+		x.more("the site received nothing; an allowed request would have had User-Agent: %s", console.Quoted(t.Sent))
 	}
 	if t.SignedKey != "" {
 		x.more("signed for the site with the key %s, published at %s", console.Quoted(t.SignedKey), console.Quoted(t.SignedBy))

@@ -146,6 +146,9 @@ func alerts(s *control.Status, recorded bool) (all []string) {
 	}
 	add(s.Unrecorded > 0, figures.Number(s.Unrecorded, "request")+" went on although the record could not be written ([audit] on_failure).")
 	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
+	if would := s.Hour.WouldBe.OnlyWords(func(n int64) string { return s.Hour.Share(uint64(n)) }); would != "" {
+		add(true, "Of the requests of the last hour, those that were only observed would be: "+would+".")
+	}
 	for _, b := range s.Breaks {
 		add(true, "Requests are only observed until "+stamp(b.Until)+": "+b.Reason)
 	}

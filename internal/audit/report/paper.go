@@ -131,7 +131,7 @@ func (w *paperWriter) methods(out io.Writer) error {
 	for _, name := range w.sum.empty {
 		fmt.Fprintf(out, "The record %s holds no requests%s.\n\n", name, comma(w.Query.Words()))
 	}
-	_, err := fmt.Fprintf(out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name: sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
+	_, err := fmt.Fprintf(out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name, or of several records the rows of one of them\n(requests-1.sql of the first): sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
 	return err
 }
 

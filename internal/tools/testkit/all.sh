@@ -382,6 +382,8 @@ if [ -z "${HEED_TEST_FULL:-}" ]; then
 	} | sort -u
 fi
 
+tr '\n' ' ' <internal/manual/languages.md | sed -n 's/.*Not tried there: \([^.]*\(\.[^ ][^.]*\)*\)\. .*/\nnot run, although the manual names them: \1\n/p'
+
 [ "$(id -u)" = 0 ] || printf '\nleft out, since only root can make them: files of other users, in internal/ownfile\n'
 
 printf '\nPASSED: gofmt, go vet and all tests, in %s s\n' "$(($(date +%s) - begun))"

@@ -40,6 +40,9 @@ type program struct {
 	full  bool   // it runs in the long form only
 	nss   bool   // it needs heed's CA in the NSS database of its user
 
+	// proves are the libraries of the manual's table that it stands for; nil: that of its name.
+	proves []string
+
 	drives bool // it sends requests to a service on this machine that it starts
 }
 
@@ -64,9 +67,10 @@ for u in sys.argv[1:]:
     except OSError as e: print(e)' "$@"`},
 	{name: "httpx", needs: "python3", agent: "python-httpx", full: true, shell: `/usr/bin/python3 -c 'import httpx, sys
 for u in sys.argv[1:]: print(httpx.get(u).text)' "$@"`},
+	{name: "Go", needs: "go", agent: "Go-http-client", proves: []string{"net/http's default client"}, shell: `"$CLIENTS/fetch-go" "$1"`, each: true},
 	{name: "curl", needs: "curl", agent: "curl", shell: `curl -sS "$@"`},
 	{name: "wget", needs: "wget", agent: "Wget", shell: `wget -q -O - "$@"`},
-	{name: "Node's fetch", needs: "node", agent: "node", shell: `"$NODE" -e '(async () => { for (const u of process.argv.slice(1)) console.log(await (await fetch(u)).text()) })()' "$@"`},
+	{name: "Node's fetch", proves: []string{"fetch"}, needs: "node", agent: "node", shell: `"$NODE" -e '(async () => { for (const u of process.argv.slice(1)) console.log(await (await fetch(u)).text()) })()' "$@"`},
 	{name: "LWP", needs: "perl", agent: "libwww-perl", shell: `perl -MLWP::UserAgent -e 'print LWP::UserAgent->new->get($_)->decoded_content for @ARGV' "$@"`},
 	{name: "Ruby Mechanize", needs: "ruby", agent: "Mechanize", full: true, shell: `ruby -rmechanize -e 'm, proxy = Mechanize.new, URI(ENV["http_proxy"]); m.set_proxy(proxy.host, proxy.port)
 ARGV.each { |u| begin; puts m.get(u).body; rescue Mechanize::ResponseCodeError => e; puts e; end }' "$@"`},
@@ -75,11 +79,11 @@ ARGV.each { |u| begin; puts m.get(u).body; rescue Mechanize::ResponseCodeError =
 	{name: "Scrapy", needs: "scrapy", agent: "Scrapy", shell: `scrapy runspider "$SOURCE/spider.py" -a urls="$(echo "$@" | tr ' ' ,)"`},
 
 	{name: "Emacs", needs: "emacs", agent: "Emacs", shell: `emacs -Q --batch -l "$SOURCE/fetch.el" "$@"`, full: true},
-	{name: "Ruby", needs: "ruby", agent: "Ruby", shell: `ruby "$SOURCE/fetch.rb" "$@"`, full: true},
-	{name: "R", needs: "Rscript", agent: "curl", shell: `Rscript "$SOURCE/fetch.R" "$@"`, full: true},
+	{name: "Ruby", proves: []string{"Net::HTTP", "open-uri"}, needs: "ruby", agent: "Ruby", shell: `ruby "$SOURCE/fetch.rb" "$@"`, full: true},
+	{name: "R", proves: []string{"httr"}, needs: "Rscript", agent: "curl", shell: `Rscript "$SOURCE/fetch.R" "$@"`, full: true},
 	{name: "httr2", needs: "Rscript", agent: "httr2", shell: `Rscript -e 'library(httr2); for (u in commandArgs(TRUE)) cat(resp_body_string(req_perform(req_error(request(u), is_error = function(r) FALSE))))' "$@"`, full: true},
 	{name: "wkhtmltopdf", needs: "wkhtmltopdf", agent: "wkhtmltopdf", shell: `wkhtmltopdf -q "$1" page.pdf; pdftotext page.pdf -; rm -f page.pdf`, each: true, full: true},
-	{name: "Mojo", needs: "perl", agent: "Mojolicious", shell: `perl -MMojo::UserAgent -e 'print Mojo::UserAgent->new->get($_)->res->body for @ARGV' "$@"`, full: true},
+	{name: "Mojo", proves: []string{"Mojolicious"}, needs: "perl", agent: "Mojolicious", shell: `perl -MMojo::UserAgent -e 'print Mojo::UserAgent->new->get($_)->res->body for @ARGV' "$@"`, full: true},
 	{name: "HTTP::Tiny", needs: "perl", agent: "HTTP-Tiny", shell: `perl -MHTTP::Tiny -e 'print HTTP::Tiny->new(verify_SSL => 1)->get($_)->{content} for @ARGV' "$@"`, full: true},
 	{name: "Faraday", needs: "ruby", agent: "Faraday", shell: `ruby -rfaraday -e 'ARGV.each { |u| puts Faraday.get(u).body }' "$@"`, full: true},
 	{name: "Excon", needs: "ruby", agent: "excon", shell: `ruby -rexcon -e 'ARGV.each { |u| puts Excon.get(u).body }' "$@"`, full: true},
@@ -165,7 +169,7 @@ func (b *bed) run(t *testing.T, script string, args ...string) (stdout, stderr s
 	var errs strings.Builder
 	cmd.Dir, cmd.Stderr = t.TempDir(), &errs
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+b.origin.CA.File, "HOME="+b.home, "HEED_STATE="+b.State, testkit.RaceOptions, "SOURCE="+filepath.Join(testkit.Root(t), "internal/tools/testkit/testdata/clients"),
-		"NODE="+testkit.Node(t), "MODULES="+filepath.Join(testkit.Root(t), ".build/clients/node_modules"), "BROWSERS="+filepath.Join(testkit.Root(t), ".build/browsers"))
+		"NODE="+testkit.Node(t), "MODULES="+filepath.Join(testkit.Root(t), ".build/clients/node_modules"), "CLIENTS="+testkit.Clients(t), "BROWSERS="+filepath.Join(testkit.Root(t), ".build/browsers"))
 	testkit.NotOrphaned(cmd)
 	out, _ := cmd.Output() // many programs fail when one of their pages is refused
 	for line := range strings.Lines(testkit.Read(t, log)) {
@@ -289,5 +293,40 @@ func TestRKeepsTheProfileOfTheUser(t *testing.T) {
 	stdout, stderr, _ := b.run(t, `R_PROFILE="$1" exec "$2" run --config "$3" -- Rscript -e 'cat(mine)'`, profile, testkit.Binary(t), b.File)
 	if stdout != "kept" {
 		t.Errorf("it printed %q\n%s", stdout, stderr)
+	}
+}
+
+// Each library of which the manual says that it needs only heed run is run here, or the manual
+// names it among those that are not.
+func TestWhatTheManualPromisesIsRun(t *testing.T) {
+	text := testkit.Read(t, filepath.Join(testkit.Root(t), "internal/manual/languages.md"))
+	head, table, _ := strings.Cut(text, "gives up after\n")
+	width := len(head) - strings.LastIndex(head, "\n") - 1 // up to the last column
+	table, rest, _ := strings.Cut(table, "\n\n")
+	_, rest, _ = strings.Cut(strings.ReplaceAll(rest, "\n", " "), "Not tried there: ")
+	untried, _, found := strings.Cut(rest, ". ")
+	if !found {
+		t.Fatal("the manual has another form")
+	}
+	var promised, missing []string
+	for line := range strings.Lines(table) {
+		line = strings.TrimSuffix(line, "\n")
+		cell := line[min(len(line), len("    language  ")):min(len(line), width)]
+		cell = strings.NewReplacer(", from Node 22.21 or 24 on", "", ", of every JVM", "", " (file_get_contents, fopen)", "").Replace(cell)
+		for name := range strings.FieldsFuncSeq(cell, func(r rune) bool { return r == ',' || r == ';' }) {
+			if name = strings.TrimSpace(name); name != "" {
+				promised = append(promised, name)
+			}
+		}
+	}
+	for _, name := range promised {
+		if !slices.ContainsFunc(programs, func(p program) bool {
+			return p.name == name || p.name == "PHP "+name || slices.Contains(p.proves, name)
+		}) {
+			missing = append(missing, name)
+		}
+	}
+	if len(promised) < 30 || strings.Join(missing, ", ") != untried {
+		t.Errorf("of %q\nnot run are   %s\nthe manual has %s", promised, strings.Join(missing, ", "), untried)
 	}
 }

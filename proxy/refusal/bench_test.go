@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -21,14 +22,24 @@ func ruleCase(target string) Case {
 	return c
 }
 
-// BenchmarkRefusal makes the answer to a request that a rule refuses, and reads it.
+// BenchmarkRefusal makes the answer to a request that a rule refuses, and reads it, for
+// files of so many rules.
 func BenchmarkRefusal(b *testing.B) {
-	c, r := ruleCase("/private/1234"), &http.Request{Method: "GET", ProtoMajor: 1}
-	b.ReportAllocs()
-	for b.Loop() {
-		resp := New(c).Response(r)
-		if n, err := io.Copy(io.Discard, resp.Body); err != nil || n != resp.ContentLength {
-			b.Fatal(n, err)
-		}
+	for _, n := range []int{1, 1000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			c, r := ruleCase("/private/1234"), &http.Request{Method: "GET", ProtoMajor: 1}
+			file := []byte("User-agent: *\nDisallow: /private/\n")
+			for i := range n - 1 {
+				file = fmt.Appendf(file, "Disallow: /other/%d/\n", i)
+			}
+			c.Entry.Policy = rules.New(c.Entry.Policy.Source(), file)
+			b.ReportAllocs()
+			for b.Loop() {
+				resp := New(c).Response(r)
+				if n, err := io.Copy(io.Discard, resp.Body); err != nil || n != resp.ContentLength {
+					b.Fatal(n, err)
+				}
+			}
+		})
 	}
 }

@@ -170,13 +170,22 @@ func (a *Answer) serviceHint() string {
 	e := a.of.Entry
 	product, _, _ := strings.Cut(e.UserAgent, "/")
 	product, _, _ = strings.Cut(strings.TrimSpace(product), " ")
-	installs := slices.Contains(installers, strings.ToLower(product))
-	if d, _ := e.Policy.DecideHost(e.Agent); !installs && d.Verdict != rules.Refuse {
+	if !slices.Contains(installers, strings.ToLower(product)) && !barsAll(e.Policy, e.Agent) {
 		return ""
 	}
 	host := safetext.Printable(a.of.Host, 100)
 	return " A service that programs call, such as a package registry, is not crawled: where " + host +
 		" is one, the operator of this proxy says so with crawl = false at its [[host]] in proxy.toml, or for one command with heed run --service " + host + "."
+}
+
+// barsAll reports whether p lets agent fetch nothing. That takes a look at each rule, and
+// is asked only where the shortest path is refused.
+func barsAll(p *rules.Policy, agent *rules.Agent) bool {
+	if p.Decide(agent, rules.NewTarget("/")).Verdict != rules.Refuse {
+		return false
+	}
+	d, _ := p.DecideHost(agent)
+	return d.Verdict == rules.Refuse
 }
 
 // unusable returns what a file that was read has too many of; nil when that is not in err.

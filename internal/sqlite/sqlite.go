@@ -283,5 +283,7 @@ const (
 	CantOpen = sqlite3.SQLITE_CANTOPEN
 	TooBig   = sqlite3.SQLITE_TOOBIG
 	NotADB   = sqlite3.SQLITE_NOTADB
-	Format   = sqlite3.SQLITE_FORMAT
+	// Constraint is that of a row that there is already.
+	Constraint = sqlite3.SQLITE_CONSTRAINT
+	Format     = sqlite3.SQLITE_FORMAT
 )

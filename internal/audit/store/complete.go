@@ -29,7 +29,7 @@ func Open(path string, o Options) (*Writer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{}, maxLog: maxLog,
+	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{}, maxLog: maxLog, maxKept: maxKept,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	err := w.openFiles(lockTimeout)
 	if err != nil {
@@ -204,13 +204,26 @@ func (w *Writer) dropSpent(number uint64) error {
 	if !spent { // only this goroutine empties files
 		return nil
 	}
-	if err := cmp.Or(w.db.sync(), w.db.complete()); err != nil {
+	if on, err := w.onDisk(false); !on {
 		return err
 	}
 	w.io.Lock()
 	defer w.io.Unlock()
 	return w.wal.Drop(false)
 }
+
+// onDisk syncs audit.db, and reports whether the tail can be emptied, as a whole or in part.
+// While a reader keeps rows in the write-ahead log alone, which another program could remove,
+// the tail keeps them too; while heed runs, until they are maxKept octets.
+func (w *Writer) onDisk(all bool) (bool, error) {
+	alone, err := w.db.sync()
+	if err == nil {
+		err = w.db.complete()
+	}
+	return err == nil && (!alone || !all && w.wal.Octets() > w.maxKept), err
+}
+
+const maxKept = 32 << 20
 
 // finish completes audit.db, empties the tail and closes the files.
 func (w *Writer) finish() error {
@@ -248,10 +261,11 @@ func (w *Writer) end() (ended bool, err error) {
 	if len(w.next.rows) > 0 || len(w.queue) > 0 {
 		return false, nil
 	}
-	if err := cmp.Or(w.db.sync(), w.db.complete()); err != nil {
-		return true, err
+	on, err := w.onDisk(true)
+	if on {
+		err = w.wal.Drop(true)
 	}
-	return true, w.wal.Drop(true)
+	return true, err
 }
 
 // Settle completes the record at path from its tail. It does nothing while another
@@ -269,8 +283,18 @@ func Settle(path string) error {
 }
 
 // openFiles opens the tail and audit.db, and adds to audit.db the rows that only the
-// tail has. It waits for another process to close them until timeout.
-func (w *Writer) openFiles(timeout time.Duration) error {
+// tail has. It waits for another process to close them until timeout. Another program may
+// remove a file beside audit.db meanwhile: the tail has all, and it begins anew.
+func (w *Writer) openFiles(timeout time.Duration) (err error) {
+	for range maxHealings {
+		if err = w.tryFiles(timeout); !errors.Is(err, wal.ErrMoved) {
+			break
+		}
+	}
+	return err
+}
+
+func (w *Writer) tryFiles(timeout time.Duration) error {
 	resolved, err := resolvePath(w.path)
 	if err != nil {
 		return explain(w.path, err)
@@ -309,20 +333,31 @@ func (w *Writer) recover() error {
 		w.o.Log.Warn("the record's tail ended in what was not written whole; no decision of it took effect", "file", w.path, "octets", torn)
 	}
 	var missing []byte
+	var has uint64 // the last block whose rows audit.db has
 	for _, b := range blocks {
 		if missing, err = w.db.missing(missing, b.Rows); err != nil {
 			return fmt.Errorf("%w: %w", errApart, err)
 		}
+		if len(missing) == 0 {
+			has = b.Number
+		}
 	}
 	if len(missing) > 0 {
+		if has == 0 {
+			has = blocks[0].Number - 1
+		}
+		if err := w.db.remember(has); err != nil {
+			return err
+		}
 		if err := w.db.add(missing, w.o.Now()); err != nil {
 			return err
 		}
 	}
-	if err := cmp.Or(w.db.sync(), w.db.present(), w.db.remember(w.wal.Number)); err != nil {
-		return err
+	on, err := w.onDisk(true)
+	if on {
+		err = w.wal.Drop(true)
 	}
-	return w.wal.Drop(true)
+	return errors.Join(err, w.db.remember(w.wal.Number))
 }
 
 // closeFiles closes the tail and audit.db.

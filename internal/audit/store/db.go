@@ -105,7 +105,7 @@ func (b *database) begin(now time.Time, id, follows string) (err error) {
 	}
 	b.held = err == nil && b.claim.Hold() == nil
 	if err == nil && b.head.n == 0 {
-		err = b.sync() // audit.db has the tables and the id, whatever happens to the files beside it
+		_, err = b.sync() // audit.db has the tables and the id, whatever happens to the files beside it
 	}
 	return err
 }
@@ -168,12 +168,14 @@ func (c *conn) findHead() error {
 }
 
 // sync syncs all commits to the disk. It moves them from SQLite's write-ahead log into
-// the file, which SQLite syncs, unless a reader needs the file as it is.
-func (b *database) sync() error {
-	if _, err := b.integer("PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
-		return err
+// the file, which SQLite syncs. Unless that moves all of them, since a reader needs the file
+// as it is, they are lost with the log: alone is true.
+func (b *database) sync() (alone bool, err error) {
+	var busy, frames, done int64
+	if err := b.row("PRAGMA wal_checkpoint(PASSIVE)", &busy, &frames, &done); err != nil {
+		return false, err
 	}
-	return b.log.Sync()
+	return done < frames, b.log.Sync()
 }
 
 // close closes audit.db. The last action of SQLite is to move the write-ahead log into

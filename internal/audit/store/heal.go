@@ -82,7 +82,7 @@ func (w *Writer) heal(cause error) error {
 	case err == nil:
 		w.replaceDatabase(b)
 		return nil
-	case errors.Is(err, errWrote), errors.Is(err, errLost), isDamage(err):
+	case errors.Is(err, errWrote), errors.Is(err, errLost), errors.Is(err, errPart), isDamage(err):
 		err = fmt.Errorf("%s, and %w: restart heed, and see `heed audit verify`", w.db.found, err)
 		w.pause(err)
 	default: // it is tried again
@@ -203,10 +203,33 @@ func (b *database) recognize(before *database) (*known, error) {
 	for _, k := range slices.Backward(before.known) {
 		if k.commit == b.head.n && k.hash == b.head.hash && k.version == version {
 			b.known = before.known
-			return &k, nil
+			if k != before.known[len(before.known)-1] {
+				err = b.consistent()
+			}
+			return &k, err
 		}
 	}
 	return nil, errWrote
+}
+
+// consistent returns an error when audit.db has a part of what the write-ahead log had: SQLite
+// moves what no reader needs of it, page by page.
+func (b *database) consistent() error {
+	last := b.last()
+	for t := runTable; int(t) < len(tables); t++ {
+		n, err := b.integer(fmt.Sprintf("SELECT max(%s) FROM %s", tables[t].columns[0], t))
+		if err != nil {
+			return err
+		}
+		if t != outcomeTable && n > last[t] || t == outcomeTable && n > last[entryTable] {
+			return errPart
+		}
+	}
+	return b.each("PRAGMA integrity_check(1)", func(f *fields) {
+		if f.text() != "ok" {
+			f.fail(errPart)
+		}
+	})
 }
 
 // since returns the rows of the tail after the state at, without a gap.
@@ -236,6 +259,7 @@ func (w *Writer) since(b *database, at *known) (rows []byte, err error) {
 
 var (
 	errWrote = errors.New("another program wrote to it")
+	errPart  = errors.New("a part of what its write-ahead log had is lost")
 	errLost  = errors.New("decisions that were only in its write-ahead log are lost")
 )
 

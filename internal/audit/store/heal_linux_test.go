@@ -268,37 +268,37 @@ func TestHeed_WithoutALockOfItsOwnItStops(t *testing.T) {
 	}
 }
 
-// What was in the write-ahead log alone, since a reader kept it there while the tail was
-// emptied, is lost with it: heed stops, and says so.
-func TestHeed_ItDoesNotHealWhatIsLost(t *testing.T) {
+// While a reader keeps decisions in the write-ahead log alone, the tail keeps them too, until
+// they are too many. When the log is removed, audit.db may have a part of it: heed stops, and
+// the next start makes a record of what the tail has.
+func TestHeed_TheTailKeepsWhatAReaderKeepsInTheLog(t *testing.T) {
 	t.Parallel()
-	b := newBeset(t, 5)
-	record, err := OpenRecord(b.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot, err := record.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := snapshot.integer("SELECT count(*) FROM entry"); err != nil {
-		t.Fatal(err)
-	}
-	b.io.Lock()
-	b.wal.SwitchAt = 1
-	b.io.Unlock()
-	for range 4 { // the files of the tail are used in turn, and emptied
-		b.decide(5)
-		b.complete(true)
-	}
-	snapshot.Close()
-	if err := errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")); err != nil {
-		t.Fatal(err)
-	}
-	b.complete(false)
-	b.decide(1)
-	if b.accepted != 25 || b.Err() == nil || !strings.Contains(b.Err().Error(), errLost.Error()) {
-		t.Errorf("%d were accepted; %v", b.accepted, b.Err())
+	for _, kept := range []int64{maxKept, 0} {
+		b := newBeset(t, 5)
+		reader := holding(t, b.path, "BEGIN; SELECT count(*) FROM decisions;")
+		b.io.Lock()
+		b.wal.SwitchAt, b.maxKept = 1, kept
+		b.io.Unlock()
+		for range 4 { // the files of the tail are used in turn, and emptied
+			b.decide(5)
+			b.complete(true)
+		}
+		reader.end()
+		if err := errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")); err != nil {
+			t.Fatal(err)
+		}
+		b.complete(false)
+		b.decide(1)
+		if b.accepted != 25 || b.Err() == nil || !strings.Contains(b.Err().Error(), "lost: restart heed") {
+			t.Errorf("%d were accepted; %v", b.accepted, b.Err())
+		}
+		if err := b.Close(""); err == nil {
+			t.Error("it ends well")
+		}
+		if kept > 0 {
+			b.Writer = mustOpen(t, b.path, Options{})
+			b.ended()
+		}
 	}
 }
 

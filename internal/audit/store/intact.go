@@ -136,7 +136,7 @@ var errDamaged = errors.New("restart heed")
 // isDamage reports whether err is that of a record which this heed wrote and another
 // program, or a disk, has changed since.
 func isDamage(err error) bool {
-	return sqlite.IsDamage(err) || errors.Is(err, errDamaged) || errors.Is(err, errApart) || errors.Is(err, wal.ErrDamaged)
+	return sqlite.IsDamage(err) || sqlite.Primary(err) == sqlite.Constraint || errors.Is(err, errDamaged) || errors.Is(err, errApart) || errors.Is(err, wal.ErrDamaged)
 }
 
 // replaceDamaged moves a record aside that could not be opened for the reason cause, and

@@ -74,7 +74,8 @@ func (w *Writer) replace() (aside string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(b.sync(), b.close()); err != nil {
+	_, err = b.sync()
+	if err = errors.Join(err, b.close()); err != nil {
 		return "", err
 	}
 	if aside, err = asideOf(w.path, fmt.Sprintf("layout%d", w.db.layout)); err == nil {

@@ -55,6 +55,7 @@ type Writer struct {
 	unsure     bool       // audit.db may have rows of the queue
 	pruner     *pruner
 	maxLog     int64
+	maxKept    int64
 
 	mu       sync.Mutex
 	encode   encoder

@@ -40,6 +40,8 @@ var (
 	ErrHeld = errors.New("another heed writes to it")
 	// ErrDamaged is the error of Read for a tail of another record or with damaged blocks.
 	ErrDamaged = errors.New("keep a copy, and move it away")
+	// ErrMoved is the error of SameFile for a file that has another name, or none, now.
+	ErrMoved = errors.New("is no longer where it was: bring it back, or restart heed")
 )
 
 // Log is the log to which decisions are written first: two files, so that
@@ -117,7 +119,7 @@ func SameFile(name string, f *os.File, size int64) error {
 	at, err := os.Stat(name)
 	switch {
 	case err != nil || !os.SameFile(at, is):
-		return errors.New("its file " + name + " is no longer where it was: bring it back, or restart heed")
+		return fmt.Errorf("its file %s %w", name, ErrMoved)
 	case is.Size() < size:
 		return errors.New("its file " + name + " was cut by another program: restart heed")
 	}

@@ -76,7 +76,7 @@ func (m *agentMemo) agentOf(userAgent string) *rules.Agent {
 func (x *exchange) judge(ctx context.Context) {
 	r := &x.req
 	r.asked = *rules.NewTarget(r.target)
-	q := judge.Question{Query: acl.Query{
+	q := judge.Question{Query: judge.Query{
 		Effective: r.effective, Target: &r.asked, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now(),
 	}}
 	if s := x.proxy.config.OwnServices; s != nil {

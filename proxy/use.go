@@ -106,7 +106,7 @@ func said(v *signal.Verdict) string {
 func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response {
 	u, p := x.use, &x.req
 	if u == nil {
-		u = x.newUse(&judge.Question{Query: acl.Query{
+		u = x.newUse(&judge.Question{Query: judge.Query{
 			Effective: p.effective, Target: rules.NewTarget(p.target), Names: p.names, Now: x.proxy.config.Now(),
 		}}, x.entry.Policy)
 	}

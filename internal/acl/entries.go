@@ -3,6 +3,7 @@ package acl
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -280,9 +281,9 @@ func NewException(e Exception) (*Exception, error) {
 // anyAgent has no name, so that the group * applies.
 var anyAgent = &rules.Agent{}
 
-// match returns the pattern that matches the target in its readings under a profile, and
-// whether there is one.
-func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, *rules.Target) rules.Decision, profile rules.Profile, target *rules.Target) (string, bool) {
+// Match returns the pattern that matches the target in its readings under a profile, as
+// judge judges it, and whether there is one.
+func (e *Exception) Match(judge func(*rules.Policy, *rules.Agent, *rules.Target) rules.Decision, profile rules.Profile, target *rules.Target) (string, bool) {
 	policy := e.policy
 	if profile == rules.Strict {
 		policy = e.strict
@@ -294,9 +295,15 @@ func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, *rules.Target)
 	return d.Rule, d.Verdict == rules.Allow && d.Reason == rules.ReasonRule
 }
 
-// applies reports whether the exception is for the client of that name now.
-func (e *Exception) applies(client string, now time.Time) bool {
-	return holds(e.Expires, e.Clients, client, now)
+// Exceptions returns the exceptions that are for the client now, in their order.
+func (t Effective) Exceptions(now time.Time) iter.Seq[*Exception] {
+	return func(yield func(*Exception) bool) {
+		for _, e := range t.Site.Exceptions {
+			if holds(e.Expires, e.Clients, t.Name(), now) && !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 // holds reports whether an agreement until expires with some clients holds for one now.
@@ -313,4 +320,27 @@ func checkPattern(p string) error {
 		return fmt.Errorf("%q is no path pattern: write a blank as %%20 and a # as %%23", p)
 	}
 	return nil
+}
+
+// Decision returns the exception's decision, with its pattern as the rule.
+func (e *Exception) Decision(rule string) rules.Decision {
+	d := rules.Decision{Reason: rules.ReasonOverride, Rule: rule}
+	if !e.Refuse {
+		d.Verdict = rules.Allow
+	}
+	return d
+}
+
+// WholeSite returns the pattern that is for all of a site, and whether there is one.
+func (e *Exception) WholeSite() (string, bool) {
+	field := "Allow: "
+	if e.Refuse {
+		field = "Disallow: "
+	}
+	for _, p := range e.Patterns {
+		if p == "/" || p == "*" || p == "/*" {
+			return field + p, true
+		}
+	}
+	return "", false
 }

@@ -107,48 +107,6 @@ func TestHeed_ABreakEndsByItself(t *testing.T) {
 	}
 }
 
-func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
-	allow := exception(t, Exception{Patterns: []string{"/api/", "/feed$"}, Reason: "letter 14", Expires: noon, Clients: []string{"news"}})
-	refuse := exception(t, Exception{Patterns: []string{"/api/admin", "/b.txt$"}, Refuse: true, Reason: "asked by mail"})
-	b := &Rules{
-		Clients: []Client{{Name: "news"}, {Name: "other"}},
-		Hosts:   []Host{{Match: []HostPattern{host(t, "example.org")}, Exceptions: []*Exception{allow, refuse}}},
-	}
-	early := noon.Add(-time.Second)
-	for _, c := range []struct {
-		client  int
-		target  string
-		refused bool
-		at      time.Time
-		want    *Exception
-	}{
-		{0, "/api/items", true, early, allow},
-		{0, "/api/items", false, early, nil}, // nothing to allow: the site allows it
-		{0, "/api/items", true, noon, nil},
-		{1, "/api/items", true, early, nil},
-		{0, "/feed", true, early, allow},
-		{0, "/feed2", true, early, nil},
-		{0, "/api/admin", true, early, refuse},
-		{1, "/api/admin", false, noon, refuse},
-		{0, "/x/../api/items", true, early, nil}, // one reading is not enough
-		{1, "/x/../api/admin", false, early, refuse},
-		{0, "/api/..;x/private", true, early, nil}, // "/private" to a servlet container
-		{1, "/;x/api/admin", false, early, refuse},
-		{0, "/feed\xa0", true, early, nil}, // "/feed" to Python's http.server
-		{1, "/b.txt\xa0", false, early, refuse},
-		{1, "/b.txt%C2%85", false, early, refuse},
-	} {
-		got, rule := b.For(&b.Clients[c.client], origin(t, "http://example.org"), c.at).Exception(rules.NewTarget(c.target), c.refused, c.at)
-		if got != c.want {
-			t.Errorf("%+v: %v %q", c, got, rule)
-		}
-	}
-	b = &Rules{Hosts: append([]Host{{Match: []HostPattern{host(t, "*")}, NeverAllow: true}}, b.Hosts...), Clients: b.Clients}
-	if got, _ := b.For(&b.Clients[0], origin(t, "http://example.org"), early).Exception(rules.NewTarget("/api/items"), true, early); got != nil {
-		t.Error("a host that is never to be allowed is allowed")
-	}
-}
-
 func TestHeed_APatternThatCouldNeverMatchIsAnError(t *testing.T) {
 	for _, p := range []string{"", "api/", "/a b", "/a#b"} {
 		if _, err := NewException(Exception{Patterns: []string{p}}); err == nil {

@@ -99,6 +99,8 @@ func (c *CheckCmd) usage() error {
 		return nil
 	case len(c.URLs) == 0:
 		return errors.New("there is no URL to check\nWrite one, such as: heed check --agent ExampleBot https://example.org/page")
+	case c.Agent == nil && c.Client != "":
+		c.Agent = new(string) // the entry declares the names, or the client sends none
 	case c.Agent == nil:
 		return errors.New("--agent is required: the answer depends on the client's name\nAdd --agent with a User-Agent string or a product token, such as --agent ExampleBot")
 	}

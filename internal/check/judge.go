@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/judge"
 	"heed/internal/memo"
 	"heed/internal/pace"
+	"heed/internal/passport"
 	"heed/internal/signal"
 	"heed/internal/why"
 	"heed/rules"
@@ -72,12 +74,15 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Mode = t.Mode.String()
 	}
 	id := t.Identity(userAgent, j.agent)
+	if j.Explain {
+		a.Terms = termsOf(t, id, origin, j.Now())
+	}
 	if j.Delays {
 		a.Names = id.Own.Names()
 	}
 	barred, why := j.Barred(origin, target)
 	t.Purposes = j.Rules.Flags.Purposes // statements count for those of the flags alone
-	q := judge.Question{Query: acl.Query{Effective: t, Names: id, Target: rules.NewTarget(target), HTTPS: acl.Intercept, Now: j.Now()}}
+	q := judge.Question{Query: judge.Query{Effective: t, Names: id, Target: rules.NewTarget(target), HTTPS: acl.Intercept, Now: j.Now()}}
 	q.Barred = barred
 	v, err := j.Decide(ctx, a, &q, origin, policy)
 	by := cmp.Or(v.Policy, q.Policy, &rules.Policy{})
@@ -106,6 +111,58 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Purpose, a.Signals = strings.Join(t.PurposeNames(), ","), &signal.Verdict{Profile: by.Profile().String()}
 	}
 	return a, err
+}
+
+// termsOf returns the settings in force for a client at a site, in words, without those that
+// are as they are by default. Which rules and exceptions there are, the verdict shows.
+func termsOf(t acl.Effective, id acl.Identity, o rules.Origin, now time.Time) (all []string) {
+	add := func(format string, values ...any) { all = append(all, fmt.Sprintf(format, values...)) }
+	if id.Own != nil && id.Own.Role == rules.Declared {
+		add("judged as %s", console.Quoted(strings.Join(id.Own.Names(), ", ")))
+		if id.Seen != nil {
+			add("and as what its own User-Agent names, since the site does not see that name")
+		}
+	}
+	if c := t.Client; c != nil && c.SendUserAgent != "" {
+		add("sends User-Agent: %s", console.Quoted(c.SendUserAgent))
+	}
+	if id.From != "" {
+		add("sends From: %s", console.Quoted(id.From))
+	}
+	if t.Signer != nil {
+		add("signed: %s", signature(t, o, now))
+	}
+	if t.Mode != acl.Enforce {
+		add("mode %s", t.Mode)
+	}
+	if len(t.Purposes) > 0 {
+		add("purpose %s: what the site does not allow for it is refused; see --purpose", strings.Join(t.PurposeNames(), ", "))
+	}
+	if reference := t.Licence(now); reference != "" {
+		add("licence %s: what the licences of the site ask for counts as met", console.Quoted(reference))
+	}
+	if t.Site.NeverAllow {
+		add("no exception may allow what the rules refuse (never_allow)")
+	}
+	return all
+}
+
+// signature returns how requests of a client with a key are signed at a site, or why they are
+// not.
+func signature(t acl.Effective, o rules.Origin, now time.Time) string {
+	key := t.Signer.Key()
+	switch form, signed := t.Site.Signing(o); {
+	case o.Scheme == "https" && t.HTTPS() != acl.Intercept:
+		return "no, https to this host is not intercepted"
+	case !signed:
+		return "no, requests over http are signed only with sign_http"
+	case !key.Valid(now):
+		return fmt.Sprintf("no, the key %s is not valid now (nbf, exp)", key.Thumbprint)
+	case form == passport.String:
+		return fmt.Sprintf("as %s with the key %s, in the older form (sign_form)", console.Quoted(t.Signer.Agent()), key.Thumbprint)
+	default:
+		return fmt.Sprintf("as %s with the key %s", console.Quoted(t.Signer.Agent()), key.Thumbprint)
+	}
 }
 
 // ownAddress is the detail of a request that would come back to heed.

@@ -136,12 +136,9 @@ func (s *servedAt) load(flags *config.FileFlags, a *console.App) (*config.Config
 type ConfigShowCmd struct {
 	servedAt
 	config.FileFlags
-	JSON    bool   `name:"json" help:"Print the settings as JSON."`
-	Changed bool   `help:"Print only what differs from the defaults."`
-	Hash    bool   `help:"Print only the hash of the settings, as logged (shortened) in config."`
-	For     string `placeholder:"CLIENT" help:"Print the settings for a client at URL: [[client]], address or User-Agent."`
-
-	URL string `arg:"" optional:"" name:"url" help:"With --for: the URL that is requested."`
+	JSON    bool `name:"json" help:"Print the settings as JSON."`
+	Changed bool `help:"Print only what differs from the defaults."`
+	Hash    bool `help:"Print only the hash of the settings, as logged (shortened) in config."`
 }
 
 // Run prints the settings.
@@ -149,9 +146,6 @@ func (c *ConfigShowCmd) Run(a *console.App) error {
 	cfg, err := c.load(&c.FileFlags, a)
 	if err != nil {
 		return err
-	}
-	if c.For != "" || c.URL != "" {
-		return c.showFor(a, cfg)
 	}
 	hash := cfg.Hash()
 	if c.Hash {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/judge"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )
@@ -29,14 +30,14 @@ func TestHeed_TheSettingsContainWhatWasAgreed(t *testing.T) {
 		}
 		return b.For(news, o, now)
 	}
-	if e, rule := at("www.example.com", now).Exception(rules.NewTarget("/api/x"), true, now); e == nil || rule != "Allow: /api/" {
+	if e, rule := exceptionTo(at("www.example.com", now), "/api/x", now); e == nil || rule != "Allow: /api/" {
 		t.Errorf("on its last day: %v %q", e, rule)
 	}
-	if e, rule := at("example.com", now).Exception(rules.NewTarget("/api/admin"), true, now); e == nil || !e.Refuse {
+	if e, rule := exceptionTo(at("example.com", now), "/api/admin", now); e == nil || !e.Refuse {
 		t.Errorf("refused: %v %q", e, rule)
 	}
 	later := now.Add(time.Second)
-	if e, _ := at("example.com", later).Exception(rules.NewTarget("/api/x"), true, later); e != nil {
+	if e, _ := exceptionTo(at("example.com", later), "/api/x", later); e != nil {
 		t.Error("after its last day it still holds")
 	}
 	if got := at("registry.test", now).Site.Service; got != "package registry" {
@@ -95,4 +96,9 @@ func agreedConfig(t *testing.T) *Config {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// exceptionTo returns the exception for a target that the rules of the site refuse.
+func exceptionTo(t acl.Effective, target string, at time.Time) (*acl.Exception, string) {
+	return (&judge.Query{Effective: t, Target: rules.NewTarget(target), Now: at}).Exception(true)
 }

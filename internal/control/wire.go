@@ -281,6 +281,7 @@ type Judgement struct {
 	State   string             `json:"state,omitempty"`   // of the site's robots.txt: available, unavailable or unreachable; empty: not needed
 	Profile string             `json:"profile,omitempty"` // that the rules were parsed with
 	Road    *rules.Explanation `json:"road,omitempty"`    // explanation; nil: not requested
+	Terms   []string           `json:"terms,omitempty"`   // the settings in force for the client, in words; nil: not requested, or none
 	Delay   *Delay             `json:"delay,omitempty"`   // between two requests; nil: not requested, or no rules were read
 	// Names are the names in Agent, or of its [[client]], whose rules count; nil: not requested.
 	Names []string `json:"names,omitempty"`

@@ -22,7 +22,7 @@ import (
 // Question is "may this client fetch this target, now?" with what is known for the answer.
 // Members after the Query are filled in when Decide asks for them. It is for one goroutine.
 type Question struct {
-	acl.Query // settings, names, target and time; Effective.Purposes are those of the client
+	Query // settings, names, target and time; Effective.Purposes are those of the client
 
 	// Barred is why no request for this site may be sent, whatever it is: a destination that is
 	// forbidden, or heed's own address; empty: none is known.
@@ -77,7 +77,7 @@ const (
 
 // Verdict is the answer to a Question and what it rests on.
 type Verdict struct {
-	acl.Result
+	Result
 	Policy *rules.Policy // that decided; nil: none was needed
 	Agent  *rules.Agent  // the names that decided
 	// Rules is the decision by the rules and their exceptions, before Statements counted.
@@ -124,7 +124,7 @@ func (q *Question) Decide() (Verdict, Need) {
 	if q.stage == atStatements {
 		switch wanted := q.wantsStatements(v); {
 		case wanted && q.NoStatements != "":
-			v.Result, v.Policy = acl.Result{Decision: rules.Decision{Reason: q.NoStatements}, Unjudged: true}, nil
+			v.Result, v.Policy = Result{Decision: rules.Decision{Reason: q.NoStatements}, Unjudged: true}, nil
 		case wanted && q.Statements == nil:
 			return *v, NeedsStatements
 		case wanted:
@@ -147,7 +147,7 @@ func (q *Question) bySettings(v *Verdict) (next stage) {
 	var settled bool
 	v.Agent = q.Names.Own
 	if q.Barred != "" {
-		v.Result = acl.Result{Decision: rules.Decision{Reason: q.Barred}, Unjudged: q.Barred == rules.ReasonLoop}
+		v.Result = Result{Decision: rules.Decision{Reason: q.Barred}, Unjudged: q.Barred == rules.ReasonLoop}
 		v.Self = q.Barred == rules.ReasonLoop
 		return atSelf
 	}
@@ -166,7 +166,7 @@ func (q *Question) bySettings(v *Verdict) (next stage) {
 // byRules decides by the rules of the site and the exceptions from them.
 func (q *Question) byRules(v *Verdict) (next stage) {
 	if q.Policy == nil {
-		v.Result = acl.Result{Decision: rules.Decision{Reason: q.NoPolicy}, Unjudged: true}
+		v.Result = Result{Decision: rules.Decision{Reason: q.NoPolicy}, Unjudged: true}
 		if q.NoPolicy == rules.ReasonRulesPending {
 			v.Verdict = rules.Allow
 		}
@@ -196,7 +196,7 @@ func (q *Question) byHeld(v *Verdict) {
 }
 
 // decideBy returns the decision under p, with the reason that the site cannot be reached.
-func (q *Question) decideBy(p *rules.Policy) (acl.Result, *rules.Agent) {
+func (q *Question) decideBy(p *rules.Policy) (Result, *rules.Agent) {
 	o, agent := q.Query.Decide(p)
 	if o.Reason == rules.ReasonOriginUnreachable {
 		o.Reason = q.unreached(p)
@@ -247,23 +247,23 @@ func (q *Question) byStatements(v *Verdict) {
 // finish decides about heed's own addresses, parts of pages, and the mode.
 func (q *Question) finish(v *Verdict) {
 	if v.Verdict == rules.Allow && q.Self && !q.OwnService {
-		v.Result, v.Policy, v.Self = acl.Result{Decision: rules.Decision{Reason: rules.ReasonLoop}, Unjudged: true}, nil, true
+		v.Result, v.Policy, v.Self = Result{Decision: rules.Decision{Reason: rules.ReasonLoop}, Unjudged: true}, nil, true
 	}
-	if q.Part != "" && q.Effective.MayBeSubresource(v.Result) {
-		v.Result = q.Effective.AsSubresource(v.Result, q.Part)
+	if q.Part != "" && MayBeSubresource(q.Effective, v.Result) {
+		v.Result = AsSubresource(q.Effective, v.Result, q.Part)
 	}
 	if q.Mismatch && q.Effective.Mode == acl.Observe {
 		v.Decision = rules.Decision{Reason: rules.ReasonHostMismatch}
 	}
-	v.Result = q.Effective.Apply(v.Result)
+	v.Result = Apply(q.Effective, v.Result)
 }
 
 // ByAnswer returns the decision about an answer that the site has sent, whose page all that is
 // known refuses by r: refused, or what an exception or the mode makes of it. q has been decided
 // without its Page.
-func (q *Question) ByAnswer(r *signal.Refusal) acl.Result {
+func (q *Question) ByAnswer(r *signal.Refusal) Result {
 	d, reason := q.Except(r.Decision(q.verdict.Rules))
-	return q.Effective.Apply(acl.Result{Decision: d, OperatorReason: reason})
+	return Apply(q.Effective, Result{Decision: d, OperatorReason: reason})
 }
 
 // Delay is the time that is kept between two requests to a site, and what it rests on.

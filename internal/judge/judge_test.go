@@ -26,7 +26,7 @@ func ask(t *testing.T, q Question) Verdict {
 func question(target string) Question {
 	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: *\nDisallow: /private\n"))
 	return Question{
-		Query: acl.Query{
+		Query: Query{
 			Effective: (&acl.Rules{}).For(nil, rules.Origin{Scheme: "http", Host: "site.test", Port: 80}, time.Now()),
 			Target:    rules.NewTarget(target), Names: acl.Identity{Own: rules.Identify("TestBot/1"), Shown: "TestBot/1"}, Now: time.Now(),
 		},

@@ -47,6 +47,16 @@ func explain(a *control.Judgement, road *rules.Explanation, paint console.Painte
 // Judgement returns the steps to a verdict of now. A nil paint is one without colours.
 func Judgement(a *control.Judgement, paint console.Painter) []Step {
 	x := explain(a, a.Road, paint) // the running heed may have sent none
+	if a.Client != "" {
+		x.step("Client", "%s, an entry of the settings", console.Quoted(a.Client))
+	}
+	for i, line := range a.Terms {
+		if i == 0 {
+			x.step("Settings", "%s", line)
+		} else {
+			x.more("%s", line)
+		}
+	}
 	x.agentStep()
 	if a.Robots != "" {
 		x.rulesStep()
@@ -98,9 +108,6 @@ func secondsText(s float64) string {
 // agentStep prints which pieces of the User-Agent are names of robots, the groups
 // that each name selects, and the pieces that are ignored.
 func (x *explainer) agentStep() {
-	if x.Client != "" {
-		x.step("Client", "%s, an entry of the settings", console.Quoted(x.Client))
-	}
 	if x.Agent == "" {
 		x.step("Agent", "no User-Agent: the rules for all robots (*) apply")
 		return

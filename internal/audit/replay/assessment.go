@@ -25,7 +25,7 @@ type assessment struct {
 	basis    *store.Basis // with the recorded verdict
 	settings settings
 	policy   *policy // nil: none was needed, or it is not loaded
-	query    acl.Query
+	query    judge.Query
 	late     bool // basis is that of the late verdict
 
 	// statements is what the site stated of the use of the page, and purposes what the client

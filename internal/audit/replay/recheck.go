@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
+	"heed/internal/judge"
 	"heed/rules"
 )
 
@@ -204,7 +205,7 @@ func (s *rechecking) host(o rules.Origin, p *rules.Policy) *SiteNow {
 }
 
 // refused counts a request that would be refused.
-func (h *SiteNow) refused(a *assessment, o *acl.Result) {
+func (h *SiteNow) refused(a *assessment, o *judge.Result) {
 	h.Refused++
 	i := slices.IndexFunc(h.Rules, func(r RuleNow) bool { return r.Rule == o.Rule && r.Line == o.Line && r.Group == o.Group })
 	if i < 0 {

@@ -15,6 +15,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/judge"
 	"heed/rules"
 )
 
@@ -201,7 +202,7 @@ func (c *crawl) entry() *audit.Entry {
 // decide does what a proxy does.
 func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 	at, _ := netip.ParseAddrPort(e.Client)
-	q := acl.Query{Target: rules.NewTarget(e.Target), Now: c.now, Effective: b.For(b.ClientOf(acl.ClientInfo{Addr: at.Addr(), UserAgent: e.UserAgent}), o, c.now)}
+	q := judge.Query{Target: rules.NewTarget(e.Target), Now: c.now, Effective: b.For(b.ClientOf(acl.ClientInfo{Addr: at.Addr(), UserAgent: e.UserAgent}), o, c.now)}
 	q.Names = q.Effective.Identity(e.UserAgent, rules.Identify)
 	if h := q.Effective.HTTPS(); h != acl.Intercept && c.random.IntN(2) == 0 {
 		e.Method, e.Target, q.Target, q.HTTPS = "CONNECT", "", rules.NewTarget(""), h
@@ -224,17 +225,17 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 	if answer.Unjudged {
 		e.Judged = audit.NotJudged
 	}
-	if e.Part != "" && q.Effective.MayBeSubresource(answer) && c.random.IntN(2) == 0 {
-		answer = q.Effective.AsSubresource(answer, e.Part)
+	if e.Part != "" && judge.MayBeSubresource(q.Effective, answer) && c.random.IntN(2) == 0 {
+		answer = judge.AsSubresource(q.Effective, answer, e.Part)
 	}
-	answer = q.Effective.Apply(answer)
+	answer = judge.Apply(q.Effective, answer)
 	e.Decision, e.Settled, e.Unseen = answer.Decision, answer.OperatorReason, answer.Unseen
 }
 
 // late lets a request through whose verdict follows.
-func (c *crawl) late(e *audit.Entry, q *acl.Query) {
+func (c *crawl) late(e *audit.Entry, q *judge.Query) {
 	o, _ := q.Decide(e.Policy)
-	if o = q.Effective.Apply(o); o.Verdict == rules.Refuse {
+	if o = judge.Apply(q.Effective, o); o.Verdict == rules.Refuse {
 		o.Verdict = rules.WouldRefuse
 	}
 	e.Outcome.Late, e.Outcome.LatePolicy, e.Outcome.LateSettled = &o.Decision, e.Policy, o.OperatorReason

@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
+	"heed/internal/judge"
 	"heed/rules"
 )
 
@@ -53,7 +54,7 @@ func TestJudge_RedactedTargets(t *testing.T) {
 			ID: audit.NewID(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", Config: "1", Settings: "1",
 			Method: "GET", Scheme: "https", Host: "a.test", Target: target, Judged: audit.ByPath, Policy: policy,
 		}
-		q := acl.Query{Effective: settings.For(nil, policy.Source().Origin, e.Time), Names: acl.Identity{Own: agent}, Target: rules.NewTarget(target)}
+		q := judge.Query{Effective: settings.For(nil, policy.Source().Origin, e.Time), Names: acl.Identity{Own: agent}, Target: rules.NewTarget(target)}
 		o, _ := q.Decide(policy)
 		e.Decision, e.Settled = o.Decision, o.OperatorReason
 		if err := w.Decided(e); err != nil {

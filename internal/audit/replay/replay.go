@@ -16,6 +16,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
+	"heed/internal/judge"
 	"heed/internal/safetext"
 	"heed/internal/signal"
 	"heed/rules"
@@ -238,7 +239,7 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 }
 
 // verdictOf returns o as it would be recorded.
-func verdictOf(o *acl.Result) store.Verdict {
+func verdictOf(o *judge.Result) store.Verdict {
 	return store.Verdict{
 		Verdict: o.Verdict.String(), Reason: string(o.Reason), Group: o.Group, Rule: o.Rule, Line: o.Line,
 		Token: o.Token, Variant: o.Variant, Unseen: o.Unseen, Settled: o.OperatorReason,

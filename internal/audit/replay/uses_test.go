@@ -14,6 +14,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
+	"heed/internal/judge"
 	"heed/internal/signal"
 	"heed/internal/signal/page"
 	"heed/rules"
@@ -61,7 +62,7 @@ func (v *visitor) get(host, target, field, html string) {
 		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: v.agent, UserAgent: "TestBot/1.0", Config: "1", Settings: settings,
 		Method: "GET", Scheme: "https", Host: host, Target: target, Judged: audit.ByPath, Policy: p,
 	}
-	q := acl.Query{Effective: (&acl.Rules{}).For(nil, p.Source().Origin, e.Time), Names: acl.Identity{Own: v.agent}, Target: rules.NewTarget(target)}
+	q := judge.Query{Effective: (&acl.Rules{}).For(nil, p.Source().Origin, e.Time), Names: acl.Identity{Own: v.agent}, Target: rules.NewTarget(target)}
 	o, needless := q.WithoutRules()
 	if needless {
 		e.Policy = nil
@@ -93,7 +94,7 @@ func (v *visitor) get(host, target, field, html string) {
 }
 
 // answer sets the outcome of a request that was sent.
-func (v *visitor) answer(e *audit.Entry, o *acl.Result, before *signal.Verdict, in signal.Input, field, html string) {
+func (v *visitor) answer(e *audit.Entry, o *judge.Result, before *signal.Verdict, in signal.Input, field, html string) {
 	e.Outcome = audit.Outcome{Status: 200, FromSite: true}
 	if field != "" || html != "" {
 		in.Header = http.Header{"Content-Type": {"text/html"}}
@@ -132,7 +133,7 @@ func (v *visitor) json(verdict *signal.Verdict) string {
 }
 
 // refusal returns the decision that a statement makes in place of o.
-func (v *visitor) refusal(o *acl.Result, r *signal.Refusal) rules.Decision {
+func (v *visitor) refusal(o *judge.Result, r *signal.Refusal) rules.Decision {
 	return rules.Decision{Reason: r.Reason, Group: o.Group, Token: o.Token, Rule: r.Statement.Text, Line: r.Statement.Line}
 }
 

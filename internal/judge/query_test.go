@@ -1,0 +1,106 @@
+package judge
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/rules"
+)
+
+func TestHeed_AStopHoldsWhateverElseWasSettled(t *testing.T) {
+	all, err := acl.NewException(acl.Exception{Patterns: []string{"/"}, Refuse: true, Granted: true, Reason: "mail of 3 May"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := acl.NewException(acl.Exception{Patterns: []string{"/a"}, Refuse: true, Granted: true, Reason: "mail of 3 May"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		q       Query
+		stop    *acl.Exception
+		stopped bool
+	}{
+		{"enforced", Query{Target: rules.NewTarget("/a")}, all, true},
+		{"observed", Query{Target: rules.NewTarget("/a"), Effective: acl.Effective{Mode: acl.Observe}}, all, true},
+		{"a service", Query{Target: rules.NewTarget("/a"), Effective: acl.Effective{Site: &acl.Site{Service: "a registry"}}}, all, true},
+		{"the whole site", Query{Target: rules.NewTarget("*")}, all, true},
+		{"a tunnel", Query{Target: rules.NewTarget(""), HTTPS: acl.Tunnel}, all, true},
+		{"a tunnel judged by its host", Query{Target: rules.NewTarget(""), HTTPS: acl.HostOnly}, all, true},
+		{"a tunnel, of which no path is seen", Query{Target: rules.NewTarget(""), HTTPS: acl.HostOnly}, part, false},
+		{"another part", Query{Target: rules.NewTarget("/b")}, part, false},
+		{"another reading of that part", Query{Target: rules.NewTarget("/b/../a")}, part, true},
+		{"robots.txt", Query{Target: rules.NewTarget("/robots.txt")}, all, false},
+		{"people", Query{Target: rules.NewTarget("/a"), Effective: acl.Effective{Mode: acl.Exempt}}, all, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			site := acl.Site{}
+			if c.q.Effective.Site != nil {
+				site = *c.q.Effective.Site
+			}
+			site.Exceptions = []*acl.Exception{c.stop}
+			c.q.Effective.Site, c.q.Now = &site, time.Now()
+			o, ok := c.q.WithoutRules()
+			o = Apply(c.q.Effective, o)
+			got := ok && o.Blocked && o.Verdict == rules.Refuse && o.Reason == rules.ReasonOverride && o.OperatorReason == "mail of 3 May"
+			if got != c.stopped {
+				t.Errorf("it is stopped: %v, by %+v", got, o)
+			}
+		})
+	}
+}
+
+func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	allow, err1 := acl.NewException(acl.Exception{Patterns: []string{"/api/", "/feed$"}, Reason: "letter 14", Expires: noon, Clients: []string{"news"}})
+	refuse, err2 := acl.NewException(acl.Exception{Patterns: []string{"/api/admin", "/b.txt$"}, Refuse: true, Reason: "asked by mail"})
+	all, err3 := acl.ParseHostPattern("*")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	b := &acl.Rules{
+		Clients: []acl.Client{{Name: "news"}, {Name: "other"}},
+		Hosts:   []acl.Host{{Match: []acl.HostPattern{all}, Exceptions: []*acl.Exception{allow, refuse}}},
+	}
+	ask := func(client int, target string, refused bool, at time.Time) (*acl.Exception, string) {
+		o := rules.Origin{Scheme: "http", Host: "example.org", Port: 80}
+		q := Query{Effective: b.For(&b.Clients[client], o, at), Target: rules.NewTarget(target), Now: at}
+		return q.Exception(refused)
+	}
+	early := noon.Add(-time.Second)
+	for _, c := range []struct {
+		client  int
+		target  string
+		refused bool
+		at      time.Time
+		want    *acl.Exception
+	}{
+		{0, "/api/items", true, early, allow},
+		{0, "/api/items", false, early, nil}, // nothing to allow: the site allows it
+		{0, "/api/items", true, noon, nil},
+		{1, "/api/items", true, early, nil},
+		{0, "/feed", true, early, allow},
+		{0, "/feed2", true, early, nil},
+		{0, "/api/admin", true, early, refuse},
+		{1, "/api/admin", false, noon, refuse},
+		{0, "/x/../api/items", true, early, nil}, // one reading is not enough
+		{1, "/x/../api/admin", false, early, refuse},
+		{0, "/api/..;x/private", true, early, nil}, // "/private" to a servlet container
+		{1, "/;x/api/admin", false, early, refuse},
+		{0, "/feed\xa0", true, early, nil}, // "/feed" to Python's http.server
+		{1, "/b.txt\xa0", false, early, refuse},
+		{1, "/b.txt%C2%85", false, early, refuse},
+	} {
+		got, rule := ask(c.client, c.target, c.refused, c.at)
+		if got != c.want {
+			t.Errorf("%+v: %v %q", c, got, rule)
+		}
+	}
+	b = &acl.Rules{Hosts: append([]acl.Host{{Match: []acl.HostPattern{all}, NeverAllow: true}}, b.Hosts...), Clients: b.Clients}
+	if got, _ := ask(0, "/api/items", true, early); got != nil {
+		t.Error("a host that is never to be allowed is allowed")
+	}
+}

@@ -71,7 +71,7 @@ var (
 func (j *oneJudge) robots() string {
 	var b strings.Builder
 	for range j.IntN(4) {
-		fmt.Fprintf(&b, "%sUser-agent: %s\n", j.some(3, "\n"), j.pick("*", "*", "TestBot", "NewsBot", "Welcome"))
+		fmt.Fprintf(&b, "%sUser-agent: %s\n", j.some(3, "\n"), j.pick("*", "*", "TestBot", "NewsBot", "Welcome", "CCBot", "Google-Extended", "X-Extended CCBot"))
 		for range j.IntN(6) {
 			b.WriteString(j.pick("Allow: ", "Disallow: ", "Disallow: ") + j.pick(onePaths...) + "\n")
 		}
@@ -181,9 +181,10 @@ func (j *oneJudge) makeSettings() {
 			c.Agent = rules.Declare("newsbot")
 		}
 		c.SendUserAgent = j.some(4, "Welcome/1")
+		c.AlsoObey = j.tokens()
 		return c
 	}
-	j.settings = &acl.Rules{Hash: "1", Text: "1", Clients: []acl.Client{client("news", "*News*"), client("all", "")}}
+	j.settings = &acl.Rules{Hash: "1", Text: "1", AlsoObey: acl.PurposeTokens{signal.PurposeTraining: j.tokens()}, Clients: []acl.Client{client("news", "*News*"), client("all", "")}}
 	for _, pattern := range []string{"a.test", "*.test", "*"} {
 		p, err := acl.ParseHostPattern(pattern)
 		if err != nil {
@@ -201,6 +202,16 @@ func (j *oneJudge) makeSettings() {
 		}
 		j.settings.Hosts = append(j.settings.Hosts, h)
 	}
+}
+
+// tokens returns names that a client obeys besides its own.
+func (j *oneJudge) tokens() (names []string) {
+	for _, name := range []string{"CCBot", "google-extended", "Absent-Token", "TestBot"} {
+		if j.IntN(5) == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // target returns a target, in any spelling; each is asked for once.

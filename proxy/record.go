@@ -62,6 +62,7 @@ func (x *exchange) describe() {
 	if q.effective.Purposes != nil {
 		e.Purposes = q.effective.PurposeNames()
 	}
+	e.AlsoObey = q.names.Also.List()
 	e.ClientName, e.Mode = q.effective.Name(), q.effective.Mode.String()
 	e.Agent, e.Sent, e.SentFrom = q.names.Own, "", q.names.From
 	if q.names.Shown != q.userAgent {

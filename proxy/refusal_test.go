@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,6 +71,46 @@ func TestHeed_ARefusalSaysWhereTheNameIsFromThatLedToTheGroup(t *testing.T) {
 		if !strings.Contains(log.String(), want[1]) {
 			t.Errorf("%s: the log has %s", path, log.String())
 		}
+	}
+}
+
+// A client that obeys the groups for a purpose is refused what they disallow, and waits for as
+// long as the longest delay: a group for no name of it otherwise says nothing.
+func TestHeed_GroupsForAPurposeAreObeyedWhereTheyNameIt(t *testing.T) {
+	t.Parallel()
+	text := "User-agent: *\nDisallow: /star\nCrawl-delay: 1\n\nUser-agent: Lab\nCrawl-delay: 2\nDisallow: /lab\n\nUser-agent: CCBot\nDisallow: /dataset\nCrawl-delay: 7\n"
+	clients := []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("Lab/*"), AlsoObey: []string{"CCBot", "Google-Extended"}}, {Name: "other", AlsoObey: []string{"Google-Extended"}}}
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &acl.Rules{Clients: clients})
+		c.Policies = policiesFunc(func(o rules.Origin, _ string) *rules.Policy {
+			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte(text))
+		})
+	})
+	for _, c := range []struct {
+		agent, path string
+		want        int
+	}{
+		{"Lab/1", "/lab", 403}, {"Lab/1", "/dataset/1", 403}, {"Lab/1", "/star", 200}, {"Lab/1", "/page", 200},
+		{"Other/1", "/star", 403}, {"Other/1", "/dataset/2", 200},
+	} {
+		a := r.ask(plain, question{path: c.path, header: []string{"User-Agent: " + c.agent}})
+		if a.StatusCode != c.want {
+			t.Errorf("%s as %s: %s", c.path, c.agent, a.Status)
+		}
+	}
+	e := r.records.target(t, "/dataset/1")
+	if e.Decision.Role != rules.Obeyed || e.Decision.Group != "CCBot" || !slices.Equal(e.AlsoObey, clients[0].AlsoObey) {
+		t.Errorf("%+v, %q", e.Decision, e.AlsoObey)
+	}
+	a := r.ask(plain, question{path: "/dataset/3", header: []string{"User-Agent: Lab/1"}})
+	if !strings.Contains(a.body, `is for \"ccbot\", which this client obeys besides its own names`) {
+		t.Error(a.body)
+	}
+	p := rules.New(rules.Source{State: rules.Available}, []byte(text))
+	settled := &acl.Rules{Clients: clients}
+	id := settled.For(&clients[0], e.Policy.Source().Origin, time.Now()).Identity("Lab/1", rules.Identify)
+	if d := rules.LongestDelay(id.RateHints(p), time.Now()); d != 7*time.Second {
+		t.Errorf("the delay is %v", d)
 	}
 }
 

@@ -31,10 +31,11 @@ type Role uint8
 const (
 	Seen     Role = iota // a User-Agent string: the site sees them
 	Declared             // the operator's settings
+	Obeyed               // the settings too, as a name that the client obeys besides its own
 )
 
-// String returns the stable name of r: seen or declared.
-func (r Role) String() string { return [...]string{"seen", "declared"}[min(r, Declared)] }
+// String returns the stable name of r: seen, declared or also_obey.
+func (r Role) String() string { return [...]string{"seen", "declared", "also_obey"}[min(r, Obeyed)] }
 
 // agentKey is a digest of what an Agent was made of; zero when it was made
 // otherwise than by Identify and Declare.
@@ -77,6 +78,15 @@ func Declare(tokens ...string) *Agent {
 			a.Tokens = append(a.Tokens, Token{Name: name, Piece: t})
 		}
 	}
+	return a
+}
+
+// PolicyToken returns the agent of a name that sites use in user-agent lines for a purpose,
+// such as Google-Extended. Only the groups that name it govern it: in a file without one,
+// neither the star group nor the group of another robot does, and it has no rules.
+func PolicyToken(name string) *Agent {
+	a := Declare(name)
+	a.Role, a.key = Obeyed, keyOf("obeyed ", name)
 	return a
 }
 

@@ -268,6 +268,16 @@ func (p *Policy) CountFields(kinds ...FieldKind) (n int) {
 	return n
 }
 
+// Names reports whether a group of the file names agent: one governs it that is not the star
+// group.
+func (p *Policy) Names(agent *Agent) bool {
+	if p == nil || p.engine == nil {
+		return false
+	}
+	sets := p.engine.governing(agent)
+	return len(sets) > 0 && sets[0].how != ByStar
+}
+
 // RateHints returns the limits of speed in the groups that govern agent, one for
 // each group that has any; nil for none. It allocates nothing once it has met the agent,
 // unless groups of several names govern it. The result must not be changed.
@@ -288,7 +298,7 @@ func (p *Policy) RateHints(agent *Agent) []*RateHint {
 			}
 		}
 	}
-	if len(sets) == 0 {
+	if len(sets) == 0 && (agent == nil || agent.Role != Obeyed) {
 		return p.engine.general
 	}
 	return all

@@ -27,16 +27,21 @@ type groupChooser struct {
 	first  map[string][]int // names of several words, by the first one; only words that the agent has
 	other  map[string][]int // the same names, by each of their other words
 	whole  map[string][]int // those of them whose words all name the agent or no robot, by the first word
+	named  bool             // only groups that name the agent govern it: it is a PolicyToken
 	added  map[int]bool     // the names chosen so far, by their position
 	all    []ruleSet
 }
 
-// choose finds the groups that govern an agent (RFC 9309 §2.2.1): each of the
+// choose finds the groups that govern an agent, or a nil one (RFC 9309 §2.2.1): each of the
 // results must allow. The star groups govern only an agent without a matching name. A
 // name that matches only when the words of a line are read as a list of names governs
 // the agent as well, and takes the place of neither.
-func (e *engine) choose(tokens []Token) []ruleSet {
+func (e *engine) choose(agent *Agent) []ruleSet {
 	c := groupChooser{engine: e, added: make(map[int]bool)}
+	var tokens []Token
+	if agent != nil {
+		tokens, c.named = agent.Tokens, agent.Role == Obeyed
+	}
 	if e.words > 0 && len(tokens) > 0 {
 		c.indexPhrases(tokens)
 	}
@@ -47,7 +52,7 @@ func (e *engine) choose(tokens []Token) []ruleSet {
 			c.addBest(t)
 		}
 	}
-	if star := e.named("*"); len(c.all) == 0 && star >= 0 {
+	if star := e.named("*"); len(c.all) == 0 && star >= 0 && !c.named {
 		c.add(star, Token{}, ByStar)
 	}
 	for _, t := range tokens {
@@ -144,6 +149,9 @@ func (c *groupChooser) addBest(t Token) {
 		return
 	}
 	for _, next := range fallbacks(t.Name) {
+		if c.named {
+			return
+		}
 		if at := e.named(next); at >= 0 {
 			c.add(at, t, ByChain)
 			return

@@ -251,7 +251,11 @@ type agentMemo struct {
 
 // governing returns the groups that govern agent.
 func (e *engine) governing(agent *Agent) []ruleSet {
-	if agent == nil || len(agent.Tokens) == 0 || !e.hasNames {
+	switch {
+	case e.hasNames && agent != nil && len(agent.Tokens) > 0:
+	case agent != nil && agent.Role == Obeyed:
+		return nil
+	default:
 		return e.star
 	}
 	if known := e.agents.known.Load(); known != nil {
@@ -259,7 +263,7 @@ func (e *engine) governing(agent *Agent) []ruleSet {
 			return all
 		}
 	}
-	all := e.choose(agent.Tokens)
+	all := e.choose(agent)
 	for i, c := range all {
 		if c.token.Name != "" { // a copy, so that the whole User-Agent string can be freed
 			all[i].token = Token{Name: strings.Clone(c.token.Name), Piece: strings.Clone(c.token.Piece)}

@@ -40,6 +40,7 @@ type Client struct {
 	RefuseUnnamed     bool         // a request without a User-Agent is refused, not judged under "*"
 	AllowSubresources bool         // the parts of an allowed page may be loaded
 
+	AlsoObey []string         // product tokens whose groups it obeys besides those for its own names; nil: none
 	Purposes []signal.Purpose // what its requests are for: all must be allowed; nil: not stated, and no signal refuses
 
 	MaxWait *time.Duration // for a turn at a site; nil: as for all

@@ -20,6 +20,8 @@ type Flags struct {
 
 	Purposes []signal.Purpose `json:"purposes,omitempty"` // what it is for; nil: as the settings state it
 
+	AlsoObey []string `json:"also_obey,omitempty"` // product tokens whose groups it obeys, besides those of the settings
+
 	Signer *passport.Signer `json:"-"` // signs its requests; nil: as the settings state it
 }
 
@@ -29,6 +31,9 @@ func (f *Flags) Validate() error {
 		if err := rules.CheckToken(token); err != nil {
 			return fmt.Errorf("--agent: %w", err)
 		}
+	}
+	if err := CheckAlsoObey(f.AlsoObey); err != nil {
+		return fmt.Errorf("--also-obey: %w", err)
 	}
 	for _, p := range f.Purposes {
 		if !slices.Contains(signal.Purposes(), p) {

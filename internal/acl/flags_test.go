@@ -19,7 +19,7 @@ func samples(t *testing.T) map[reflect.Type]any {
 	for _, v := range []any{
 		true, "a.test", []string{"NewsBot"}, []HostPattern{host(t, "site.test")}, []signal.Purpose{signal.PurposeTraining}, &passport.Signer{},
 		Observe, &mode, &wait, rules.Strict, Tunnel, []Client{{Name: "a"}}, []Host{{NeverAllow: true}}, []ModeOverride{{Reason: "r"}},
-		[]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, NewGlob("a*"), rules.Declare("NewsBot"), Flags{Observe: true},
+		[]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, NewGlob("a*"), rules.Declare("NewsBot"), Flags{Observe: true}, PurposeTokens{"training": {"CCBot"}},
 	} {
 		all[reflect.TypeOf(v)] = v
 	}

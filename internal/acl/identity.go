@@ -22,21 +22,28 @@ func (t Effective) TunnelIdentity(id Identity, userAgent string, identify func(s
 type Identity struct {
 	Own   *rules.Agent // declared, or seen by the site; recorded as the client's. Nil: the star group's
 	Seen  *rules.Agent // what the site sees, where Own has not all of its tokens; nil: the same
+	Also  *Obeyed      // the names of purposes that it obeys; nil: none
 	Shown string       // the User-Agent that the site sees; empty: none
 	From  string       // sent in the From field; empty: the client's own
 }
 
 // Each calls yield with each of the names, Own first, until that returns false.
 func (id *Identity) Each(yield func(*rules.Agent) bool) {
-	if yield(id.Own) && id.Seen != nil {
-		yield(id.Seen)
+	if !yield(id.Own) || id.Seen != nil && !yield(id.Seen) || id.Also == nil {
+		return
+	}
+	for _, a := range id.Also.agents {
+		if !yield(a) {
+			return
+		}
 	}
 }
 
-// List returns the names that are not nil.
-func (id *Identity) List() (all []*rules.Agent) {
+// Speaking returns the names that are not nil, and of those of purposes only the ones that a
+// group of p names.
+func (id *Identity) Speaking(p *rules.Policy) (all []*rules.Agent) {
 	for a := range id.Each {
-		if a != nil {
+		if a != nil && (a.Role != rules.Obeyed || p.Names(a)) {
 			all = append(all, a)
 		}
 	}
@@ -81,9 +88,9 @@ func (id *Identity) Fields(p *rules.Policy, kinds ...rules.FieldKind) (all []rul
 func (t Effective) Identity(userAgent string, identify func(string) *rules.Agent) Identity {
 	c := t.Client
 	if c == nil {
-		return Identity{Own: identify(userAgent), Shown: userAgent}
+		return Identity{Own: identify(userAgent), Shown: userAgent, Also: t.Obeyed}
 	}
-	id := Identity{Own: c.Agent, Shown: cmp.Or(c.SendUserAgent, userAgent), From: c.SendFrom}
+	id := Identity{Own: c.Agent, Shown: cmp.Or(c.SendUserAgent, userAgent), From: c.SendFrom, Also: t.Obeyed}
 	seen := identify(id.Shown)
 	if id.Own == nil {
 		id.Own = seen

@@ -17,6 +17,7 @@ package acl
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -63,6 +64,7 @@ type Rules struct {
 	NoVia     bool          // requests do not name heed in Via; for hosts without a setting
 	Clients   []Client
 	Hosts     []Host
+	AlsoObey  PurposeTokens  // of clients with a purpose, besides their own; nil: none
 	Overrides []ModeOverride // the latest first
 	Flags     Flags          // of every client, in place of its own settings or beside them
 	From      []netip.Prefix // where clients may be; empty: anywhere
@@ -70,7 +72,8 @@ type Rules struct {
 	Hash      string         // identifies the configuration, for the record
 	Text      string         // what Hash is of, without secrets, for the record
 
-	sites memo.Map[rules.Origin, *Site]
+	sites  memo.Map[rules.Origin, *Site]
+	obeyed memo.Map[*Client, *Obeyed]
 }
 
 // With returns r and what was added to it while heed runs: overrides, and hosts
@@ -89,7 +92,7 @@ func (r *Rules) copy() *Rules {
 	}
 	return &Rules{
 		Mode: r.Mode, Observe: r.Observe, Profile: r.Profile, HTTPS: r.HTTPS, NoVia: r.NoVia, Clients: r.Clients, Hosts: r.Hosts,
-		Overrides: r.Overrides, Flags: r.Flags, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
+		Overrides: r.Overrides, AlsoObey: r.AlsoObey, Flags: r.Flags, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
 	}
 }
 
@@ -100,19 +103,20 @@ const maxSites = 4096
 type Effective struct {
 	Client       *Client       // nil: no entry fits
 	Site         *Site         // never nil
-	Mode         Mode          // what a verdict does
 	ModeOverride *ModeOverride // the override that Mode comes from; nil: none
-	Profile      rules.Profile // as in Rules
 
 	// Purposes are what the client wants pages for: all must be allowed. Nil: it is not
 	// stated, and no signal refuses.
 	Purposes []signal.Purpose
 
 	Signer *passport.Signer // signs the requests of the client; nil: they are not signed
+	Obeyed *Obeyed          // the names that the client obeys besides its own; nil: none
 
-	https     HTTPS // the default
-	noVia     bool  // likewise: Rules.NoVia
-	byOneName bool  // only observed for a name that any client can send
+	Mode      Mode          // what a verdict does
+	Profile   rules.Profile // as in Rules
+	https     HTTPS         // the default
+	noVia     bool          // likewise: Rules.NoVia
+	byOneName bool          // only observed for a name that any client can send
 }
 
 // MayPassUnseen reports whether a tunnel of the client may pass unseen where it cannot be
@@ -160,6 +164,7 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if c != nil {
 		t.Signer = cmp.Or(t.Signer, c.Signer)
 	}
+	t.Obeyed = r.obeys(c, t.Purposes)
 	switch t.Mode = r.mode(c, t.Site); {
 	case t.Mode != Enforce:
 		return t // exempt and observed clients are not refused anyway
@@ -217,4 +222,22 @@ func (t Effective) Name() string {
 		return ""
 	}
 	return t.Client.Name
+}
+
+// Signature returns how requests of a client with a Signer are signed at a site, or why they
+// are not, in words.
+func (t Effective) Signature(o rules.Origin, now time.Time) string {
+	key := t.Signer.Key()
+	switch form, signed := t.Site.Signing(o); {
+	case o.Scheme == "https" && t.HTTPS() != Intercept:
+		return "no, https to this host is not intercepted"
+	case !signed:
+		return "no, requests over http are signed only with sign_http"
+	case !key.Valid(now):
+		return fmt.Sprintf("no, the key %s is not valid now (nbf, exp)", key.Thumbprint)
+	case form == passport.String:
+		return fmt.Sprintf("as %s with the key %s, in the older form (sign_form)", t.Signer.Agent(), key.Thumbprint)
+	default:
+		return fmt.Sprintf("as %s with the key %s", t.Signer.Agent(), key.Thumbprint)
+	}
 }

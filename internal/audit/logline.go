@@ -43,6 +43,7 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 		slog.String("verdict", d.Verdict.String()),
 		slog.String("reason", string(d.Reason)),
 	)
+	a = appendText(a, "also_obey", strings.Join(e.AlsoObey, " "))
 	if e.Part != "" {
 		a = append(a, slog.String("part", e.Part), slog.String("page", Bounded(e.Page)))
 	}
@@ -167,8 +168,8 @@ func agentOf(e *Entry) (name, from string) {
 		role = e.Decision.Role
 	}
 	switch {
-	case role == rules.Declared:
-		from = "declared"
+	case role != rules.Seen:
+		from = role.String()
 	case e.UserAgent == "" && e.Sent == "":
 		return "*", "none"
 	default:

@@ -14,7 +14,6 @@ import (
 	"heed/internal/judge"
 	"heed/internal/memo"
 	"heed/internal/pace"
-	"heed/internal/passport"
 	"heed/internal/signal"
 	"heed/internal/why"
 	"heed/rules"
@@ -99,6 +98,9 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 	}
 	a.Allowed, a.Reason, a.Settled = v.Verdict == rules.Allow, v.Reason, v.OperatorReason
 	a.Group, a.Rule, a.Line, a.Token, a.Variant = v.Group, v.Rule, v.Line, v.Token, v.Variant
+	if a.Token != "" {
+		a.Role = v.Role.String()
+	}
 	switch {
 	case why != "":
 		a.Detail = why
@@ -123,6 +125,9 @@ func termsOf(t acl.Effective, id acl.Identity, o rules.Origin, now time.Time) (a
 			add("and as what its own User-Agent names, since the site does not see that name")
 		}
 	}
+	if names := id.Also.List(); names != nil {
+		add("also obeys the groups that name %s", console.Quoted(strings.Join(names, ", ")))
+	}
 	if c := t.Client; c != nil && c.SendUserAgent != "" {
 		add("sends User-Agent: %s", console.Quoted(c.SendUserAgent))
 	}
@@ -130,7 +135,7 @@ func termsOf(t acl.Effective, id acl.Identity, o rules.Origin, now time.Time) (a
 		add("sends From: %s", console.Quoted(id.From))
 	}
 	if t.Signer != nil {
-		add("signed: %s", signature(t, o, now))
+		add("signed: %s", t.Signature(o, now))
 	}
 	if t.Mode != acl.Enforce {
 		add("mode %s", t.Mode)
@@ -145,24 +150,6 @@ func termsOf(t acl.Effective, id acl.Identity, o rules.Origin, now time.Time) (a
 		add("no exception may allow what the rules refuse (never_allow)")
 	}
 	return all
-}
-
-// signature returns how requests of a client with a key are signed at a site, or why they are
-// not.
-func signature(t acl.Effective, o rules.Origin, now time.Time) string {
-	key := t.Signer.Key()
-	switch form, signed := t.Site.Signing(o); {
-	case o.Scheme == "https" && t.HTTPS() != acl.Intercept:
-		return "no, https to this host is not intercepted"
-	case !signed:
-		return "no, requests over http are signed only with sign_http"
-	case !key.Valid(now):
-		return fmt.Sprintf("no, the key %s is not valid now (nbf, exp)", key.Thumbprint)
-	case form == passport.String:
-		return fmt.Sprintf("as %s with the key %s, in the older form (sign_form)", console.Quoted(t.Signer.Agent()), key.Thumbprint)
-	default:
-		return fmt.Sprintf("as %s with the key %s", console.Quoted(t.Signer.Agent()), key.Thumbprint)
-	}
 }
 
 // ownAddress is the detail of a request that would come back to heed.

@@ -46,7 +46,7 @@ func (j *Judge) ForPurposes(page string, documents usage.Documents, client *http
 // p allows, and adds it to a. The error is that of a page that cannot be read.
 func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question, p *rules.Policy, o rules.Origin) error {
 	r := &usage.Request{
-		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: q.Names.List(),
+		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: q.Names.Speaking(p),
 		Purposes: q.Effective.Purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
 	v, _ := u.judged.Request(ctx, r) // no client leaves

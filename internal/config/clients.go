@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ type ClientConfig struct {
 	NoUserAgent   string   `toml:"no_user_agent"` // star or refuse; empty: star
 	Parts         string   `toml:"parts"`         // allow subresources; empty: judged like pages
 
-	Purpose Purposes `toml:"purpose"` // what it wants pages for; empty: not stated
+	AlsoObey []string `toml:"also_obey"` // product tokens whose groups it obeys besides its own
+	Purpose  Purposes `toml:"purpose"`   // what it wants pages for; empty: not stated
 
 	MaxWait *time.Duration `toml:"max_wait"` // until a request may start; nil: pacing.max_wait
 
@@ -63,12 +65,13 @@ func (c *Config) checkClients(d *decoder) {
 		for _, token := range cl.Agent {
 			d.note("client.agent", rules.CheckToken(token))
 		}
+		d.note("client.also_obey", acl.CheckAlsoObey(cl.AlsoObey))
 		d.checkPurposes("client.purpose", cl.Purpose)
 		d.note("client.send_user_agent", checkField(cl.SendUserAgent))
 		d.note("client.send_from", checkField(cl.SendFrom))
 		checkSign(d, "client.sign", &cl.Sign)
-		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || cl.Parts != "" || len(cl.Purpose) > 0 || cl.Sign != nil) {
-			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, parts, purpose and sign`)
+		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || len(cl.AlsoObey) > 0 || cl.Parts != "" || len(cl.Purpose) > 0 || cl.Sign != nil) {
+			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, also_obey, parts, purpose and sign`)
 		}
 	}
 }
@@ -129,7 +132,7 @@ func (cl *ClientConfig) client() acl.Client {
 		Name: cl.Name, User: cl.User, Listener: cl.Listener, UserAgent: acl.NewGlob(cl.UserAgent),
 		SendUserAgent: cl.SendUserAgent, SendFrom: cl.SendFrom,
 		RefuseUnnamed: cl.NoUserAgent == "refuse", AllowSubresources: cl.Parts == "allow", MaxWait: cl.MaxWait,
-		Purposes: purposes,
+		Purposes: purposes, AlsoObey: cl.AlsoObey,
 	}
 	for _, from := range cl.From {
 		c.From = append(c.From, netip.MustParsePrefix(from)) // checked
@@ -191,6 +194,26 @@ func (d *decoder) checkPurposes(path string, names Purposes) {
 			d.problem(at, "%s: %q is listed twice; remove one of them", path, name)
 		}
 	}
+}
+
+// tokens decodes lists of product tokens by purpose.
+func (d *decoder) tokens(value any, full string) acl.PurposeTokens {
+	tree, ok := typed[map[string]any](d, value, full, `a table, written { training = ["CCBot"] }`)
+	if !ok {
+		return nil
+	}
+	out := acl.PurposeTokens{}
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		at := dotted(full, name)
+		if !slices.Contains(signal.Purposes(), signal.Purpose(name)) {
+			d.problem(at, "%s: %q is not a purpose; write one of %s", full, name, purposeNames())
+			continue
+		}
+		names := listOf[string]("texts", `["CCBot"]`, "a text in quotes")(d, tree[name], at)
+		out[signal.Purpose(name)] = names
+		d.note(at, acl.CheckAlsoObey(names))
+	}
+	return out
 }
 
 // purposeNames returns the names of all purposes for messages.

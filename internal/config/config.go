@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/ownfile"
 	"heed/proxy/limit"
@@ -112,6 +113,8 @@ type UpstreamConfig struct {
 type SignalsConfig struct {
 	Page     string `toml:"page"`     // PageClients, PageAll or PageOff: of which pages the head is read
 	Annotate bool   `toml:"annotate"` // answers get the Robots-Verdict field
+
+	AlsoObey acl.PurposeTokens `toml:"also_obey"` // what clients with a purpose obey besides their own names
 }
 
 // The values of SignalsConfig.Page.

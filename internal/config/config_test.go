@@ -81,7 +81,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Limits:   limits,
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute, Via: true},
 		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
-		Signals:  SignalsConfig{Page: "clients"},
+		Signals:  SignalsConfig{Page: "clients", AlsoObey: acl.PurposeTokens{}},
 		Admin:    AdminConfig{Hosts: []string{}},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
@@ -161,7 +161,7 @@ response_header_timeout = "1h30m"
 			Via:                   true,
 		},
 		Audit:   c.Audit,
-		Signals: SignalsConfig{Page: "clients"},
+		Signals: SignalsConfig{Page: "clients", AlsoObey: acl.PurposeTokens{}},
 		Admin:   AdminConfig{Hosts: []string{}},
 		Log:     LogConfig{Format: "auto", Level: "info"},
 	}

@@ -255,7 +255,7 @@ func (c *Config) Rules(now func() time.Time) (*acl.Rules, error) {
 // baseRules converts the settings that need no file: [[client]], [[host]] and https. The entry
 // of https.pinned is the last host, so that those of [[host]] have precedence over it.
 func (c *Config) baseRules() *acl.Rules {
-	r := &acl.Rules{Observe: c.Observe, Profile: c.RulesProfile(), NoVia: !c.Upstream.Via, Clients: c.ACLClients()}
+	r := &acl.Rules{Observe: c.Observe, Profile: c.RulesProfile(), NoVia: !c.Upstream.Via, Clients: c.ACLClients(), AlsoObey: c.Signals.AlsoObey}
 	r.HTTPS, _ = acl.ParseHTTPS(c.HTTPS.Mode) // checked
 	for i := range c.Hosts {
 		r.Hosts = append(r.Hosts, c.Hosts[i].host())

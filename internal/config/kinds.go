@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/acl"
 	"heed/proxy/limit"
 )
 
@@ -39,6 +40,13 @@ func addKinds() {
 	add(listOf[string]("texts", `["one", "two"]`, "a text in quotes"), same)
 	add(listOf[int64]("numbers", `[443, 8443]`, "a number without quotes"), same)
 	add((*decoder).texts, same)
+	add((*decoder).tokens, func(v acl.PurposeTokens) any {
+		tree := map[string]any{}
+		for p, names := range v {
+			tree[string(p)] = names
+		}
+		return tree
+	})
 	add((*decoder).duration, func(v time.Duration) any { return shortDuration(v) })
 	add((*decoder).size, func(v ByteSize) any { return v.String() })
 	add(func(d *decoder, value any, full string) limit.Size { return limit.Size(d.size(value, full)) },

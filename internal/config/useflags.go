@@ -10,7 +10,8 @@ import (
 // UseFlags are the flags of the commands that judge by other settings than those of the
 // clients: heed run and heed check.
 type UseFlags struct {
-	Purpose string `placeholder:"LIST" help:"Obey what sites say of these uses: search, agent, training, archive, tdm."`
+	AlsoObey []string `sep:"none" placeholder:"NAME" help:"Also obey the groups for NAME, such as CCBot (heed help purpose). Repeatable."`
+	Purpose  string   `placeholder:"LIST" help:"Obey what sites say of these uses: search, agent, training, archive, tdm."`
 }
 
 // Flags returns the settings that the flags request.
@@ -18,5 +19,6 @@ func (u *UseFlags) Flags() (f acl.Flags, err error) {
 	if f.Purposes, err = signal.ParsePurposes(u.Purpose); err != nil {
 		return f, fmt.Errorf("--purpose: %w", err)
 	}
-	return f, nil
+	f.AlsoObey = u.AlsoObey
+	return f, f.Validate()
 }

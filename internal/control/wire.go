@@ -268,6 +268,7 @@ type Judgement struct {
 	Rule    string       `json:"rule"`
 	Line    int          `json:"line"`
 	Token   string       `json:"token,omitempty"`   // the name in Agent that matched Group
+	Role    string       `json:"role,omitempty"`    // where Token is from: seen, declared or also_obey; empty without Token
 	Variant string       `json:"variant,omitempty"` // the interpretation of an ambiguous path that decided
 	Robots  string       `json:"robots,omitempty"`  // URL or file of the rules
 	By      string       `json:"by,omitempty"`      // file, heed, store or site; see package why

@@ -113,6 +113,9 @@ func (x *explainer) agentStep() {
 		return
 	}
 	x.step("Agent", "%s", console.Truncated(x.Agent, maxAgentShown))
+	if x.Role == rules.Obeyed.String() {
+		x.more("its own names may fetch it; by the settings it also obeys the groups that name:")
+	}
 	Listed(x.road.Tokens, func(_ int, t *rules.TokenGroups) { x.more("%s", tokenText(t.Token)+x.groupsOf(*t)) },
 		func(n int) { x.more("and %s", console.Plural(uint64(n), "further name")) })
 	if len(x.road.Tokens) == 0 {
@@ -256,6 +259,9 @@ func (x *explainer) because() string {
 func (x *explainer) subject() string {
 	if x.Token == "" {
 		return "all robots (*)"
+	}
+	if x.Role == rules.Obeyed.String() {
+		return console.Quoted(x.Token) + ", which the client also obeys (also_obey),"
 	}
 	return console.Quoted(x.Token)
 }

@@ -64,7 +64,7 @@ func Colour(verdict string) string {
 func recordedJudgement(t *replay.Explained) *control.Judgement {
 	j := &control.Judgement{
 		URL: t.URL, Agent: t.UserAgent, Allowed: t.Verdict.Verdict == "allow", Reason: rules.Reason(t.Reason),
-		Group: t.Group, Rule: t.Rule, Line: t.Line, Token: t.Token, Variant: t.Variant, Settled: t.Settled, Detail: t.Detail,
+		Group: t.Group, Rule: t.Rule, Line: t.Line, Token: t.Token, Role: t.Role().String(), Variant: t.Variant, Settled: t.Settled, Detail: t.Detail,
 	}
 	if t.Sent != "" {
 		j.Agent = t.Sent
@@ -125,6 +125,9 @@ func (x *recorded) client() {
 		x.more("the site received User-Agent: %s", console.Quoted(t.Sent))
 	case t.Declared && t.Sent != "":
 		x.more("the site received nothing; an allowed request would have had User-Agent: %s", console.Quoted(t.Sent))
+	}
+	if len(t.AlsoObey) > 0 {
+		x.more("it also obeys the groups that name %s", console.Quoted(strings.Join(t.AlsoObey, ", ")))
 	}
 	if t.SignedKey != "" {
 		x.more("signed for the site with the key %s, published at %s", console.Quoted(t.SignedKey), console.Quoted(t.SignedBy))

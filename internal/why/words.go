@@ -104,6 +104,9 @@ func Line(a *control.Judgement) string {
 	}
 	if a.Group != "" {
 		fmt.Fprintf(&text, ", group %s", console.Quoted(a.Group))
+		if a.Role == rules.Obeyed.String() {
+			text.WriteString(", which the client also obeys")
+		}
 	}
 	if a.Variant != "" {
 		fmt.Fprintf(&text, ", in another spelling of the path (%s)", a.Variant)

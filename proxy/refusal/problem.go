@@ -82,7 +82,9 @@ func (a *Answer) problem() *Problem {
 	}
 	if d := &e.Decision; a.of.Reason == rules.ReasonRule || a.of.Reason == rules.ReasonHostOnly || d.Reason == rules.ReasonPaced && d.Line > 0 {
 		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
-		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
+		if p.Token = legible(d.Token); d.Role != rules.Obeyed {
+			p.Piece = legible(d.Piece)
+		}
 	}
 	if a.of.Use != nil {
 		a.quoteUse(p)
@@ -108,8 +110,11 @@ func (a *Answer) explain(p *Problem) string {
 		who := "It was judged under the rules for all agents, since no group names this one."
 		if e.Decision.Token != "" {
 			who = fmt.Sprintf("The piece %s of the User-Agent led to the group that holds it.", safetext.Quote(e.Decision.Piece))
-			if e.Decision.Role == rules.Declared {
+			switch e.Decision.Role {
+			case rules.Declared:
 				who = fmt.Sprintf("The declared name %s led to the group that holds it.", safetext.Quote(e.Decision.Token))
+			case rules.Obeyed:
+				who = fmt.Sprintf("The group that holds it is for %s, which this client obeys besides its own names, as the operator of this proxy wants it (also_obey).", safetext.Quote(e.Decision.Token))
 			}
 		}
 		return "The site's robots.txt does not let this agent fetch this address: line " + strconv.Itoa(e.Decision.Line) + " of " + p.RobotsURL + ". " + who +
@@ -121,8 +126,12 @@ func (a *Answer) explain(p *Problem) string {
 	case rules.ReasonNoAgent:
 		return "The operator of this proxy requires that every client names itself. Send a User-Agent field."
 	case rules.ReasonHostOnly:
-		return fmt.Sprintf("The site's robots.txt bars this agent from the whole site: line %d of %s. "+
-			"This proxy does not decrypt tunnels to the site, and so refuses them to agents that may fetch nothing there.%s", e.Decision.Line, p.RobotsURL, a.serviceHint())
+		whom := "this agent"
+		if e.Decision.Role == rules.Obeyed {
+			whom = fmt.Sprintf("%s, which this client obeys besides its own names (also_obey),", safetext.Quote(e.Decision.Token))
+		}
+		return fmt.Sprintf("The site's robots.txt bars %s from the whole site: line %d of %s. "+
+			"This proxy does not decrypt tunnels to the site, and so refuses them to agents that may fetch nothing there.%s", whom, e.Decision.Line, p.RobotsURL, a.serviceHint())
 	case rules.ReasonPaced:
 		return a.pacedDetail(p)
 	case rules.ReasonUntrusted:

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -231,6 +232,8 @@ func (a *assessment) decide(later time.Duration) {
 		}
 	case q.Effective.Mode.String() != a.client.Mode && (a.bySignal || !a.late):
 		a.class, a.note = Different, fmt.Sprintf("by these settings the mode is %s, recorded is %s", q.Effective.Mode, a.client.Mode)
+	case !slices.Equal(q.Names.Also.List(), a.client.AlsoObey):
+		a.class, a.note = Different, "by these settings it also obeys "+cmp.Or(strings.Join(q.Names.Also.List(), ", "), "no other name")
 	case !a.sameNames():
 		a.class, a.note = Different, "it is judged under other names: "+strings.Join(namesOf(q.Names.Own), ", ")
 	}

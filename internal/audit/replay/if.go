@@ -79,7 +79,7 @@ func (f *If) otherwise(l *library, r *store.Reader, a *assessment) (then *assess
 	a = then
 	if f.Agent != "" {
 		agent := l.agent(f.Agent)
-		then.query.Names = acl.Identity{Own: agent, Shown: f.Agent}
+		then.query.Names = acl.Identity{Own: agent, Shown: f.Agent, Also: then.query.Names.Also}
 	}
 	if f.Profile != nil {
 		then.query.Effective.Profile = *f.Profile

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"heed/internal/audit"
@@ -30,6 +31,7 @@ type Decision struct {
 	Sent       string    `json:"sent_user_agent,omitempty"`
 	SignedKey  string    `json:"signed_key,omitempty"` // as in audit.Entry
 	SignedBy   string    `json:"signed_by,omitempty"`  // likewise
+	AlsoObey   []string  `json:"also_obey,omitempty"`  // names of purposes that it obeys besides
 	Agent      string    `json:"agent"`                // the name in reports: store.AgentName
 	Purposes   []string  `json:"purpose,omitempty"`    // that the client stated
 	Method     string    `json:"method"`
@@ -141,7 +143,7 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 		Agent:  store.AgentName(c.Configured(), c.Tokens),
 		Method: e.Method, URL: urlOf(a.origin, e.Target), Redacted: e.Redacted, Judged: b.Judged, Verdict: b.Verdict, Detail: b.Detail,
 		Delay: seconds(e.Delay), Waited: seconds(e.Waited), Turn: seconds(e.Turn), Config: a.settings.hash, Heed: version, Engine: b.Engine, Revises: uuidText(e.Revises),
-		Outcome: e.Outcome, entry: e, Purposes: c.Purposes, Signals: jsonOf(b.Signals),
+		Outcome: e.Outcome, entry: e, Purposes: c.Purposes, AlsoObey: c.AlsoObey, Signals: jsonOf(b.Signals),
 	}
 	if e.Outcome != nil {
 		d.PageSignals = jsonOf(e.Outcome.Signals)
@@ -159,10 +161,14 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 // Role returns the role of the name whose rules decided: without one, of the client's own
 // names.
 func (d *Decision) Role() rules.Role {
-	if !d.Declared || d.Token != "" && !slices.Contains(d.Tokens, d.Token) {
-		return rules.Seen
+	same := func(name string) bool { return strings.EqualFold(name, d.Token) }
+	switch own := d.Token == "" || slices.ContainsFunc(d.Tokens, same); {
+	case own && d.Declared:
+		return rules.Declared
+	case !own && slices.ContainsFunc(d.AlsoObey, same):
+		return rules.Obeyed
 	}
-	return rules.Declared
+	return rules.Seen
 }
 
 // jsonOf returns a recorded text as JSON; nil for one that is not.

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/tools/testkit"
+	"heed/rules"
+)
+
+// The lists of a client, of its purposes and of the flags are obeyed together, also by the
+// recorded settings; what is no name is a mistake.
+func TestHeed_AlsoObeyIsReadAndJoined(t *testing.T) {
+	file := testkit.Write(t, t.TempDir()+"/proxy.toml", `
+[signals]
+also_obey = { training = ["Google-Extended", "ccbot"], search = ["Other"] }
+[[client]]
+name = "lab"
+user_agent = "Lab*"
+also_obey = ["CCBot"]
+purpose = "training"
+`)
+	c, err := Load(file, testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Rules(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := RecordedRules(r.Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := rules.Origin{Scheme: "http", Host: "a.test", Port: 80}
+	for _, r := range []*acl.Rules{r, again} {
+		run := r.ForRun(acl.Flags{AlsoObey: []string{"GPTBot"}})
+		if got := run.For(run.ClientOf(acl.ClientInfo{UserAgent: "Lab/1"}), o, time.Now()).Obeyed.List(); !slices.Equal(got, []string{"CCBot", "GPTBot", "Google-Extended"}) {
+			t.Errorf("obeyed are %q", got)
+		}
+	}
+	for text, want := range map[string]string{
+		"[signals]\nalso_obey = { learning = [\"CCBot\"] }\n":                                `"learning" is not a purpose`,
+		"[signals]\nalso_obey = { training = [\"CCBot/2\"] }\n":                              "is not a product token",
+		"[[client]]\nname = \"a\"\nuser_agent = \"a\"\nalso_obey = [\"CCBot\", \"ccbot\"]\n": "listed twice",
+		"[[client]]\nname = \"a\"\nuser_agent = \"a\"\nalso_obey = [\"*\"]\n":                "is not a product token",
+	} {
+		if _, err := Load(testkit.Write(t, t.TempDir()+"/proxy.toml", text), testkit.BuiltIn(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

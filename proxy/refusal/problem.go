@@ -107,18 +107,7 @@ func (a *Answer) explain(p *Problem) string {
 	e := a.of.Entry
 	switch a.of.Reason {
 	case rules.ReasonRule:
-		who := "It was judged under the rules for all agents, since no group names this one."
-		if e.Decision.Token != "" {
-			who = fmt.Sprintf("The piece %s of the User-Agent led to the group that holds it.", safetext.Quote(e.Decision.Piece))
-			switch e.Decision.Role {
-			case rules.Declared:
-				who = fmt.Sprintf("The declared name %s led to the group that holds it.", safetext.Quote(e.Decision.Token))
-			case rules.Obeyed:
-				who = fmt.Sprintf("The group that holds it is for %s, which this client obeys besides its own names, as the operator of this proxy wants it (also_obey).", safetext.Quote(e.Decision.Token))
-			}
-		}
-		return "The site's robots.txt does not let this agent fetch this address: line " + strconv.Itoa(e.Decision.Line) + " of " + p.RobotsURL + ". " + who +
-			" A retry will not help while the site keeps this rule." + a.serviceHint()
+		return a.ruleDetail(p)
 	case rules.ReasonSignal, rules.ReasonLicence:
 		return a.useDetail()
 	case rules.ReasonOverride:
@@ -167,6 +156,23 @@ func (a *Answer) explain(p *Problem) string {
 	default:
 		return cmp.Or(a.detail, e.Detail)
 	}
+}
+
+// ruleDetail returns the explanation of a refusal by a rule of the site.
+func (a *Answer) ruleDetail(p *Problem) string {
+	e := a.of.Entry
+	who := "It was judged under the rules for all agents, since no group names this one."
+	if e.Decision.Token != "" {
+		who = fmt.Sprintf("The piece %s of the User-Agent led to the group that holds it.", safetext.Quote(e.Decision.Piece))
+		switch e.Decision.Role {
+		case rules.Declared:
+			who = fmt.Sprintf("The declared name %s led to the group that holds it.", safetext.Quote(e.Decision.Token))
+		case rules.Obeyed:
+			who = fmt.Sprintf("The group that holds it is for %s, which this client obeys besides its own names, as the operator of this proxy wants it (also_obey).", safetext.Quote(e.Decision.Token))
+		}
+	}
+	return "The site's robots.txt does not let this agent fetch this address: line " + strconv.Itoa(e.Decision.Line) + " of " + p.RobotsURL + ". " + who +
+		" A retry will not help while the site keeps this rule." + a.serviceHint()
 }
 
 // installers are the names by which programs go that install packages.

@@ -63,6 +63,10 @@ type Config struct {
 	// Shared shares policies with other heeds, which must reach sites over the same route; nil:
 	// there are none.
 	Shared Shared
+	// Purged forgets what else is kept of a site that this heed or another one of the fleet has
+	// purged, and reports whether there was anything. The zero Origin means any site: messages of
+	// the fleet may have been lost. Nil: nothing is kept.
+	Purged func(rules.Origin) (had bool)
 	// Redact returns a URL without its secrets, the same for equal URLs. URLs of redirects are
 	// stored in this form. Nil stores URLs unchanged.
 	Redact func(string) string
@@ -86,6 +90,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Memory == nil {
 		c.Memory = NewMemory(0, 0)
+	}
+	if c.Purged == nil {
+		c.Purged = func(rules.Origin) bool { return false }
 	}
 	if c.Redact == nil {
 		c.Redact = func(url string) string { return url }

@@ -30,9 +30,9 @@ type Shared interface {
 	// Drop deletes tag in the store and notifies the other heeds. An error means that it could
 	// not.
 	Drop(ctx context.Context, tag string) (had bool, err error)
-	// Watch calls changed with a tag that another heed has changed, and with "" when any may
-	// have changed.
-	Watch(changed func(tag string))
+	// Watch calls changed with a tag that another heed has changed, or dropped, and with "" when
+	// any may have changed.
+	Watch(changed func(tag string, dropped bool))
 }
 
 // fleetWait is how long a fetch waits for another heed's before it requests the site itself: a
@@ -157,14 +157,18 @@ func (e *entry) versionSeen() int64 {
 }
 
 // changed takes over changes of other heeds; see Shared.Watch.
-func (c *Cache) changed(tag string) {
+func (c *Cache) changed(tag string, dropped bool) {
 	if tag != "" {
 		scheme, authority, _ := strings.Cut(tag, "://")
 		if o, err := rules.ParseOrigin(scheme, authority); err == nil {
+			if dropped {
+				c.purged(o)
+			}
 			c.recheck(o)
 		}
 		return
 	}
+	c.purged(rules.Origin{})
 	var rechecks errgroup.Group
 	rechecks.SetLimit(maxRechecks)
 	for _, p := range c.store.slotsOf() {

@@ -24,7 +24,7 @@ type table struct {
 	leases   map[string]string // "held" or "alone"
 	last     int64
 	away     bool
-	watchers map[int]func(string)
+	watchers map[int]func(string, bool)
 }
 
 type shared struct {
@@ -33,7 +33,7 @@ type shared struct {
 }
 
 func newTable() *table {
-	return &table{all: map[string]shared{}, dropped: map[string]int64{}, leases: map[string]string{}, watchers: map[int]func(string){}}
+	return &table{all: map[string]shared{}, dropped: map[string]int64{}, leases: map[string]string{}, watchers: map[int]func(string, bool){}}
 }
 
 // seat is one cache's place at the table.
@@ -97,7 +97,7 @@ func (s *seat) end(tag, key string, record, snapshot []byte, keep time.Duration)
 	delete(s.leases, key)
 	s.last++
 	s.all[key] = shared{s.last, record, snapshot}
-	s.notifyLocked(tag)
+	s.notifyLocked(tag, false)
 	return s.last
 }
 
@@ -115,21 +115,21 @@ func (s *seat) Drop(_ context.Context, tag string) (had bool, err error) {
 	}
 	s.last++
 	s.dropped[tag] = s.last
-	s.notifyLocked(tag)
+	s.notifyLocked(tag, true)
 	return had, nil
 }
 
-func (s *seat) Watch(changed func(string)) {
+func (s *seat) Watch(changed func(string, bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchers[s.number] = changed
 }
 
 // notifyLocked notifies the other heeds of a change, as a store does: a moment later.
-func (s *seat) notifyLocked(tag string) {
+func (s *seat) notifyLocked(tag string, dropped bool) {
 	for i, changed := range s.watchers {
 		if i != s.number && changed != nil {
-			go changed(tag)
+			go changed(tag, dropped)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (f *table) tell() {
 	f.mu.Unlock()
 	for _, changed := range all {
 		if changed != nil {
-			changed("")
+			changed("", false)
 		}
 	}
 }
@@ -361,13 +361,13 @@ func TestHeed_WhatWasDroppedIsDroppedForClientsOfANameToo(t *testing.T) {
 			one.Policy(t.Context(), o, "")
 			site.saw(t, "anew as ourselves", 3)
 			if by == "memory" {
-				told(tagOf(o))
+				told(tagOf(o), true)
 			} else {
 				other, _ = newCache(t, Config{Shared: store.seat(), Store: disk})
 			}
 			other.Policy(t.Context(), o, "curl/8")
 			site.saw(t, "anew as curl", 4)
-			told(tagOf(o))
+			told(tagOf(o), true)
 			store.tell()
 			other.Policy(t.Context(), o, "curl/8")
 			one.Policy(t.Context(), o, "curl/8")
@@ -517,7 +517,7 @@ func (stuck) Lease(context.Context, string, string, int64) (func([]byte, []byte,
 	return nil, 50 * time.Millisecond
 }
 
-func (stuck) Watch(func(string)) {}
+func (stuck) Watch(func(string, bool)) {}
 
 func TestHeed_NoRequestWaitsLongForAFetchThatIsOnlyClaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -101,10 +101,11 @@ func (c *Cache) loadKept(o rules.Origin) {
 }
 
 // Purge deletes the entries of o in memory, on disk and in the fleet, also those for single
-// clients, and reports whether there were any. The next request fetches again. The error means
+// clients, and what Config.Purged forgets, and reports whether there was any. The next request fetches again. The error means
 // that the disk did not accept it, or that the other heeds of the fleet could not be notified.
 func (c *Cache) Purge(ctx context.Context, o rules.Origin) (had bool, err error) {
 	had = len(c.Find(o)) > 0
+	had = c.purged(o) || had
 	p := c.store.pin(o, c.now())
 	if !c.forget(p, o, "") {
 		err = fmt.Errorf("what is kept of %s on disk cannot be removed now, and may be used after a restart", o)
@@ -116,6 +117,13 @@ func (c *Cache) Purge(ctx context.Context, o rules.Origin) (had bool, err error)
 	}
 	shared, untold := c.config.Shared.Drop(ctx, tagOf(o))
 	return had || shared, errors.Join(err, untold)
+}
+
+// purged forgets what is kept of o beside its policies. The answers to visits are those of hosts
+// that a site names, whichever they are: all of them are requested again.
+func (c *Cache) purged(o rules.Origin) (had bool) {
+	c.fetcher.visits.answers.Forget(func(string, *siteReply) bool { return true })
+	return c.config.Purged(o)
 }
 
 // DropFailures drops failed fetches without an answer of the site, so that the next request

@@ -25,7 +25,7 @@ import (
 type CacheCmd struct {
 	List  CacheListCmd  `cmd:"" help:"List the robots.txt files in memory: state, age, refresh."`
 	Show  CacheShowCmd  `cmd:"" help:"Show the stored robots.txt of a site."`
-	Purge CachePurgeCmd `cmd:"" help:"Delete the stored robots.txt of a site."`
+	Purge CachePurgeCmd `cmd:"" help:"Delete all that is stored of a site."`
 	Warm  CacheWarmCmd  `cmd:"" help:"Fetch the robots.txt of many sites in advance."`
 }
 
@@ -126,6 +126,9 @@ func (c *CacheListCmd) Run(a *console.App) error {
 // was fetched over.
 func entryName(l *control.CacheEntry) string {
 	text := l.Origin
+	if l.Kind != "" {
+		text = l.Kind + " " + text
+	}
 	if l.For != "" {
 		text += " for " + l.For
 	}
@@ -137,6 +140,9 @@ func entryName(l *control.CacheEntry) string {
 
 // nextAsk returns when the robots.txt is fetched again.
 func nextAsk(l *control.CacheEntry, now time.Time) string {
+	if l.NextAt.IsZero() {
+		return "-"
+	}
 	if d := l.NextAt.Sub(now); d > 0 {
 		return "in " + span(d)
 	}
@@ -249,8 +255,10 @@ func printShown(w io.Writer, lines []*control.CacheEntry, now time.Time) error {
 		row("state", "%s", l.State)
 		row("why", "%s", l.Why)
 		row("age", "%s, from %s", span(now.Sub(l.FetchedAt)), l.FetchedAt.Local().Format(time.DateTime))
-		row("next", "%s, with the first request from %s on; requests wait for it from %s on", nextAsk(l, now),
-			l.NextAt.Local().Format(time.DateTime), l.WaitAt.Local().Format(time.TimeOnly))
+		if !l.NextAt.IsZero() {
+			row("next", "%s, with the first request from %s on; requests wait for it from %s on", nextAsk(l, now),
+				l.NextAt.Local().Format(time.DateTime), l.WaitAt.Local().Format(time.TimeOnly))
+		}
 		if l.Failures > 0 {
 			row("failures", "%d in a row", l.Failures)
 		}

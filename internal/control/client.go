@@ -299,10 +299,11 @@ func cachePath(name, what string) string { return "/cache/" + name + "?of=" + ur
 // CacheEntry describes the cached policy of one origin, for one kind of client, as
 // printed by `heed cache`.
 type CacheEntry struct {
-	Origin    string    `json:"origin"`
-	For       string    `json:"for,omitempty"` // which clients; empty: all
-	Route     string    `json:"way,omitempty"` // the route to the site; empty: that of the settings
-	State     string    `json:"state"`         // available, stale, unavailable or unreachable
+	Origin    string    `json:"origin"`         // with Kind, the URL
+	Kind      string    `json:"kind,omitempty"` // empty: robots.txt; tdmrep, licence, robots (of a licence's site), page
+	For       string    `json:"for,omitempty"`  // which clients; empty: all
+	Route     string    `json:"way,omitempty"`  // the route to the site; empty: that of the settings
+	State     string    `json:"state"`          // available, stale, unavailable or unreachable
 	Why       string    `json:"why"`
 	Status    int       `json:"status,omitempty"`
 	FetchedAt time.Time `json:"fetched_at"` // fetched, revalidated or attempted

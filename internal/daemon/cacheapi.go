@@ -17,6 +17,7 @@ import (
 	"heed/internal/fleet"
 	"heed/internal/route"
 	"heed/internal/why"
+	"heed/proxy/usage"
 	"heed/rules"
 )
 
@@ -27,7 +28,7 @@ func (d *daemon) withCache(do func(control.CacheAPI) error) error {
 	if err != nil {
 		return err
 	}
-	k := &LocalCache{Routes: []*route.Route{own}}
+	k := &LocalCache{Routes: []*route.Route{own}, Pages: &d.pages}
 	if d.File != nil {
 		k.Flush = d.File.Flush
 	}
@@ -91,6 +92,7 @@ type LocalCache struct {
 	Routes []*route.Route
 	Shared *fleet.Policies // listed in place of memory; nil: memory is listed
 	Flush  func() bool     // writes the file where policies are stored; nil: there is none
+	Pages  *usage.Memory   // what was read of pages; nil: it is not listed
 }
 
 // List implements control.CacheAPI.
@@ -105,7 +107,44 @@ func (k *LocalCache) List(ctx context.Context, each func(*control.CacheEntry) er
 			}
 		}
 	}
+	for _, line := range k.documents(rules.Origin{}) {
+		if err := each(line); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// documents returns the entries of what is kept of an origin beside its robots.txt; of all
+// origins for the zero one.
+func (k *LocalCache) documents(o rules.Origin) (all []*control.CacheEntry) {
+	for i, e := range k.Routes {
+		for _, d := range e.Documents.List(o) {
+			line := &control.CacheEntry{
+				Origin: d.Address, Kind: string(d.Kind), Route: k.routeName(i), State: "available", Why: "it was read",
+				FetchedAt: d.At, NextAt: d.Until, WaitAt: d.Until, Bytes: d.Bytes,
+			}
+			switch {
+			case d.Why != "":
+				line.State, line.Why = "unreachable", console.Quoted(d.Why)
+			case d.None:
+				line.State, line.Why = "unavailable", "there is none"
+			}
+			if d.By != "" {
+				line.Why += "; named by " + console.Quoted(d.By)
+			}
+			all = append(all, line)
+		}
+	}
+	if k.Pages == nil {
+		return all
+	}
+	for _, p := range k.Pages.List(o) {
+		all = append(all, &control.CacheEntry{
+			Origin: console.Quoted(p.URL), Kind: "page", State: "read", Why: "for answers that confirm it (304)", FetchedAt: p.At, Bytes: p.Bytes,
+		})
+	}
+	return all
 }
 
 // listShared lists the policies that the fleet shares for all clients.
@@ -155,6 +194,7 @@ func (k *LocalCache) Show(_ context.Context, what string) ([]*control.CacheEntry
 				lines = append(lines, line)
 			}
 		}
+		lines = append(lines, k.documents(o)...)
 	}
 	return lines, nil
 }
@@ -251,6 +291,11 @@ func (k *LocalCache) origins(what string) ([]rules.Origin, error) {
 			if o := h.Policy.Source().Origin; o.Host == all[0].Host && !slices.Contains(all, o) {
 				all = append(all, o)
 			}
+		}
+	}
+	for _, line := range k.documents(rules.Origin{}) {
+		if o, _, err := rules.ParseURL(line.Origin); err == nil && o.Host == all[0].Host && !slices.Contains(all, o) {
+			all = append(all, o)
 		}
 	}
 	return all, nil

@@ -30,6 +30,7 @@ import (
 	"heed/internal/state"
 	"heed/internal/systemd"
 	"heed/proxy"
+	"heed/proxy/usage"
 )
 
 // daemon is a running heed: its resources, the current settings and the runs that joined.
@@ -45,6 +46,7 @@ type daemon struct {
 	now          func() time.Time
 	since        time.Time
 	notReloaded  atomic.Pointer[control.FailedReload] // the last reload, if it was rejected
+	pages        usage.Memory                         // what was read of pages, over all routes
 
 	state    string             // the state directory
 	stopping context.Context    // ends when heed begins to stop: no run is admitted any more

@@ -54,6 +54,7 @@ type runtimeConfig struct {
 	limits       limit.Limits
 	destinations *acl.Destinations
 	pacer        *pacer
+	pages        *usage.Memory   // of what was read of pages
 	admin        *admin.Settings // of the admin listener
 }
 
@@ -61,7 +62,7 @@ type runtimeConfig struct {
 // that they name.
 func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtimeConfig, error) {
 	g := &runtimeConfig{
-		cfg: cfg, joinHash: joinHash, limits: cfg.ProxyLimits(openFiles()), destinations: cfg.Destinations(),
+		cfg: cfg, joinHash: joinHash, pages: &d.pages, limits: cfg.ProxyLimits(openFiles()), destinations: cfg.Destinations(),
 		pacer: &pacer{d.Turns, &cfg.Pacing.Settings, cfg.Pacing.RetryAfter == "observe", &addresses{resolve: cfg.Upstream.Resolve}},
 	}
 	var err error
@@ -75,7 +76,9 @@ func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtime
 	if before := d.current.Load(); before != nil {
 		pool = before.pool
 	}
-	if g.pool, err = route.Renew(pool, cfg, d.environ, d.Options); err != nil {
+	options := d.Options
+	options.Purged = d.pages.Purge
+	if g.pool, err = route.Renew(pool, cfg, d.environ, options); err != nil {
 		return nil, err
 	}
 	g.warnOfKeys(d.log, d.now())
@@ -114,7 +117,7 @@ func (g *runtimeConfig) settings(r *route.Route, rules *acl.Rules) *proxy.Settin
 		Policies: r.Policies, Upstream: r.Transport, DialTunnel: r.Transport.DialTunnel,
 	}
 	pages := map[string]usage.Pages{config.PageClients: usage.OfClients, config.PageAll: usage.AllPages, config.PageOff: usage.NoPages}
-	s.Signals = usage.Settings{Pages: pages[g.cfg.Signals.Page], Annotate: g.cfg.Signals.Annotate, Documents: r.Documents}
+	s.Signals = usage.Settings{Pages: pages[g.cfg.Signals.Page], Annotate: g.cfg.Signals.Annotate, Documents: r.Documents, Read: g.pages}
 	if r.Recorded != nil {
 		s.Policies, s.Signals.Documents = r.Recorded, nil
 	}

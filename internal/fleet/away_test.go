@@ -23,7 +23,7 @@ func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 	store, log := open(t, "redis://"+server.Addr)
 	p := store.Policies("space")
 	told := make(chan string, 10)
-	p.Watch(func(tag string) { told <- tag })
+	p.Watch(func(tag string, _ bool) { told <- tag })
 	<-told
 	v := lease(t, p, "", 0)([]byte("record"), []byte{}, time.Hour)
 	server.Kill()

@@ -153,7 +153,7 @@ func TestHeed_AHostileStoreCostsSharedStateOnly(t *testing.T) {
 					url := fmt.Sprintf(form, impostor(t, answer))
 					s, _ := open(t, url)
 					p, turns := s.Policies("space"), s.Lanes()
-					p.Watch(func(string) {})
+					p.Watch(func(string, bool) {})
 					turns.Watch(func(string, time.Duration) {})
 					_ = p.Tags(t.Context(), func(string) bool { return false })
 					testkit.Until(t, "the store counts as away", func() bool {

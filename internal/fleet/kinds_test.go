@@ -19,7 +19,7 @@ func TestHeed_ACluster(t *testing.T) {
 	url := fmt.Sprintf("redis://%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr)
 	one, other := heeds(t, url)
 	told := make(chan string, 100)
-	other.Watch(func(tag string) { told <- tag })
+	other.Watch(func(tag string, _ bool) { told <- tag })
 	<-told
 	all := map[string]bool{}
 	for i := range 30 {
@@ -83,7 +83,7 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 	store, log := open(t, "redis://"+sentinel.Addr+"/0?master=heeds")
 	p := store.Policies("space")
 	told := make(chan string, 100)
-	p.Watch(func(tag string) { told <- tag })
+	p.Watch(func(tag string, _ bool) { told <- tag })
 	<-told
 	v := lease(t, p, "", 0)([]byte("record"), []byte("file"), time.Hour)
 	replica.Await("the replica has the record", func() bool { // WAIT counts the writes of its own connection only
@@ -134,7 +134,7 @@ func uses(t *testing.T, store *fleet.Store, log *book) {
 	t.Helper()
 	p := store.Policies("space")
 	told := make(chan string, 10)
-	p.Watch(func(tag string) { told <- tag })
+	p.Watch(func(tag string, _ bool) { told <- tag })
 	testkit.Until(t, "it listens", func() bool { return len(told) > 0 })
 	v := lease(t, p, "", 0)([]byte("record"), []byte("file"), time.Hour)
 	shows(t, p, "", 0, v, "record", "file")

@@ -48,7 +48,7 @@ const (
 type Policies struct {
 	store   *Store
 	space   string
-	changed atomic.Pointer[func(tag string)] // nil until Watch
+	changed atomic.Pointer[func(tag string, dropped bool)] // nil until Watch
 
 	mu         sync.Mutex
 	pending    map[string]bool // tags of changes that are not reported yet
@@ -159,7 +159,7 @@ var ErrAway = errors.New("the fleet's store is away")
 // whether there were any.
 func (p *Policies) Drop(ctx context.Context, tag string) (had bool, err error) {
 	return p.store.run(ctx, dropScript, []string{p.key(tag), p.leaseKey(tag, "")},
-		newVersion(), dropKept.Milliseconds(), p.channel(), p.message(tag)).Bool()
+		newVersion(), dropKept.Milliseconds(), p.channel(), p.message(tag), droppedMark).Bool()
 }
 
 // Tags calls each with the tags that have entries, in no order and perhaps twice, until it
@@ -339,12 +339,12 @@ return 1
 // lease for all clients is free immediately.
 //
 //	KEYS  the hash, the lease of the empty name
-//	ARGV  version, milliseconds to keep, channel, message
+//	ARGV  version, milliseconds to keep, channel, message, what follows it
 var dropScript = newScript(opPolicies, isFlag, `
 local had = redis.call('HLEN', KEYS[1]) > redis.call('HEXISTS', KEYS[1], ':d')
 redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('HSET', KEYS[1], ':d', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('PUBLISH', ARGV[3], ARGV[4])
+redis.call('PUBLISH', ARGV[3], ARGV[4]..ARGV[5])
 return had and 1 or 0
 `)

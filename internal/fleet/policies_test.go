@@ -243,8 +243,8 @@ func TestHeed_ChangesAreReported(t *testing.T) {
 	t.Parallel()
 	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
 	told, own := make(chan string, 10), make(chan string, 10)
-	other.Watch(func(tag string) { told <- tag })
-	one.Watch(func(tag string) { own <- tag })
+	other.Watch(func(tag string, _ bool) { told <- tag })
+	one.Watch(func(tag string, _ bool) { own <- tag })
 	hears := func(from chan string, want string) {
 		t.Helper()
 		select {
@@ -273,7 +273,7 @@ func TestHeed_ChangesWaitWhileOneIsHandled(t *testing.T) {
 	t.Parallel()
 	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
 	told := make(chan string) // the handler of a change ends when the test takes it
-	other.Watch(func(tag string) { told <- tag })
+	other.Watch(func(tag string, _ bool) { told <- tag })
 	<-told // messages before the subscription are lost
 	tags := []string{"https://a.test", "https://b.test", "https://c.test"}
 	for _, tag := range tags {

@@ -16,9 +16,9 @@ import (
 const maxPending = 10_000
 
 // Watch calls changed, from one goroutine at a time, when another heed has stored or dropped
-// an entry: with its tag, or with "" when any may have changed because messages may have been
-// lost. It also calls changed at the beginning. A later call of Watch replaces changed.
-func (p *Policies) Watch(changed func(tag string)) {
+// an entry: with its tag, and whether it was dropped, or with "" when any may have changed
+// because messages may have been lost. It also calls changed at the beginning. A later call of Watch replaces changed.
+func (p *Policies) Watch(changed func(tag string, dropped bool)) {
 	if p.changed.Swap(&changed) == nil {
 		p.store.spawn(p.listen)
 	}
@@ -28,21 +28,22 @@ func (p *Policies) Watch(changed func(tag string)) {
 func (p *Policies) listen() {
 	p.store.listen(p.channel(), func(message string, missed bool) {
 		sender, tag, ok := strings.Cut(message, "\n")
+		tag, dropped := strings.CutSuffix(tag, droppedMark)
 		if missed || ok && sender != p.store.sender {
-			p.hear(tag)
+			p.hear(tag, dropped)
 		}
 	})
 }
 
 // hear passes a change on. While others are being handled it is kept, once for each tag, so
 // that changes that come faster than they are handled do not pile up.
-func (p *Policies) hear(tag string) {
+func (p *Policies) hear(tag string, dropped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if tag == "" || len(p.pending) >= maxPending {
-		p.pending = map[string]bool{"": true}
-	} else if !p.pending[""] {
-		p.pending[tag] = true
+		p.pending = map[string]bool{"": false}
+	} else if _, any := p.pending[""]; !any {
+		p.pending[tag] = dropped || p.pending[tag]
 	}
 	if !p.delivering {
 		p.delivering = true
@@ -60,9 +61,9 @@ func (p *Policies) deliver() {
 		if len(tags) == 0 {
 			return
 		}
-		for tag := range tags {
+		for tag, dropped := range tags {
 			if p.store.ctx.Err() == nil {
-				(*p.changed.Load())(tag)
+				(*p.changed.Load())(tag, dropped)
 			}
 		}
 	}
@@ -70,6 +71,9 @@ func (p *Policies) deliver() {
 
 // channel returns the name of the channel of changes.
 func (p *Policies) channel() string { return keyPrefix + p.space + ":changes" }
+
+// droppedMark follows the tag in the message for one that was dropped.
+const droppedMark = "\ndropped"
 
 // message returns the message for a change of tag.
 func (p *Policies) message(tag string) string { return p.store.sender + "\n" + tag }

@@ -25,15 +25,15 @@ func TestPolicies_ChangesThatWaitAreReportedOnce(t *testing.T) {
 		store.ctx, store.end = context.WithCancel(t.Context())
 		p := store.Policies("space")
 		told, proceed := make(chan string, 2*maxPending), make(chan bool)
-		changed := func(tag string) {
+		changed := func(tag string, _ bool) {
 			told <- tag
 			<-proceed
 		}
 		p.changed.Store(&changed)
-		p.hear("a")
+		p.hear("a", false)
 		got := []string{<-told}
 		for _, tag := range c.waiting {
-			p.hear(tag)
+			p.hear(tag, false)
 		}
 		close(proceed)
 		store.tasks.Wait()

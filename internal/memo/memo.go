@@ -3,6 +3,7 @@
 package memo
 
 import (
+	"maps"
 	"regexp"
 	"sync"
 	"time"
@@ -39,6 +40,28 @@ func (m *Map[K, V]) PutSized(key K, value V, size, most int) {
 		}
 	}
 	m.values[key] = value
+}
+
+// Each calls each with every key and value, in no order, until it returns false. each must not
+// use m.
+func (m *Map[K, V]) Each(each func(K, V) bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for k, v := range m.values {
+		if !each(k, v) {
+			return
+		}
+	}
+}
+
+// Forget forgets the values for which forget returns true, and returns how many there were. They
+// go on counting as PutSized has counted them until the Map forgets all.
+func (m *Map[K, V]) Forget(forget func(K, V) bool) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := len(m.values)
+	maps.DeleteFunc(m.values, forget)
+	return before - len(m.values)
 }
 
 // Load returns the value of key, which load returns where none is remembered. It is
@@ -103,6 +126,31 @@ func (m *Kept[K, V]) Put(key K, value V, until time.Time, size, most, mostSize i
 	}
 	m.values[key] = kept[V]{value, size, until}
 	m.size += size
+}
+
+// Each calls each with every key, value and time, in no order, until it returns false. each must
+// not use m.
+func (m *Kept[K, V]) Each(each func(key K, value V, until time.Time) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, k := range m.values {
+		if !each(key, k.value, k.until) {
+			return
+		}
+	}
+}
+
+// Forget forgets the values for which forget returns true, and returns how many there were.
+func (m *Kept[K, V]) Forget(forget func(K, V) bool) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, k := range m.values {
+		if forget(key, k.value) {
+			m.dropLocked(key)
+			n++
+		}
+	}
+	return n
 }
 
 func (m *Kept[K, V]) dropLocked(key K) {

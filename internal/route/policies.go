@@ -62,8 +62,8 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 	c := cache.Config{
 		Profile:   profile,
 		Transport: r.Transport, Carry: upstream.CarryClient, Signer: clientSigner, Sign: signAs,
-		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
-		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
+		UserAgent: cache.DefaultUserAgent(p.cfg.Contact), Purged: p.purged,
+		Memory: p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
 	}
 	guarded := r.Transport.GuardRedirects()
 	c.PerFetch = func() http.RoundTripper { return ownFetch{guarded().(guardedFetch), p} }
@@ -80,6 +80,14 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 		c.Shared = r.Shared
 	}
 	return c
+}
+
+// purged forgets what the routes keep of a site beside its policies; see cache.Config.
+func (p *Pool) purged(o rules.Origin) (had bool) {
+	for _, r := range p.All() {
+		had = r.Documents.Purge(o) || had
+	}
+	return p.Purged != nil && p.Purged(o) || had
 }
 
 // identity returns a hash that identifies the route of spec across settings. A policy is

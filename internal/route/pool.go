@@ -62,6 +62,7 @@ type Options struct {
 	Connections *upstream.Counts              // counts connections to sites; nil: none
 	IdleConns   int                           // as in upstream.TransportConfig
 
+	Purged  func(rules.Origin) (had bool)            // forgets what was read of the pages of a site; may be nil
 	Redact  func(url string) string                  // as in cache.Config; may be nil
 	Fetched func(outcome string, took time.Duration) // as in cache.Config; may be nil
 }

@@ -37,6 +37,14 @@ func UnreadTDMRep(address, why string) *TDMRep {
 	return &TDMRep{address: address, paths: new(rules.Paths), fault: "tdmrep.json cannot be read: " + why}
 }
 
+// Unread returns why t cannot be read; empty when it was, or is nil.
+func (t *TDMRep) Unread() string {
+	if t == nil {
+		return ""
+	}
+	return t.fault
+}
+
 // ReadTDMRep reads the file that was fetched from address. It returns nil for a document that
 // is not meant to be one: a page, or an answer that has no word of a reservation.
 func ReadTDMRep(address string, body []byte) *TDMRep {

@@ -8,10 +8,8 @@
 package usage
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"strings"
 	"time"
 	"weak"
 
@@ -36,6 +34,9 @@ type Settings struct {
 	Pages     Pages
 	Annotate  bool      // answers get signal.AnnotationField
 	Documents Documents // nil: none is fetched
+	// Read is what was read of pages, for the answers that confirm them; nil: each Judge has a
+	// separate memory.
+	Read *Memory
 }
 
 // Request is one request, as far as its verdicts depend on it.
@@ -68,7 +69,7 @@ func (q *Request) left() bool {
 // concurrent use.
 type Judge struct {
 	robots memo.Map[robotsKey, *signal.Robots]
-	pages  memo.Map[pageKey, version]
+	own    Memory
 }
 
 // Bounds of a Judge.
@@ -180,14 +181,14 @@ func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *h
 	if !stated && (head == nil || head.Why == page.NoPage || head.Why == page.NoBody) {
 		return nil
 	}
-	v := q.stated(ctx, version{resp.StatusCode, resp.Header, head})
+	v := q.stated(ctx, version{status: resp.StatusCode, header: resp.Header, head: head})
 	switch {
 	case head != nil && (head.Why == page.Unmodified || head.Why == page.Partial):
 		if kept, ok := j.confirmed(q, r, resp.Header); ok {
 			v = signal.Combine(v, q.stated(ctx, kept))
 		}
 	case head != nil && head.Why == page.Whole:
-		j.remember(q, version{resp.StatusCode, resp.Header, head})
+		j.remember(q, version{status: resp.StatusCode, header: resp.Header, head: head})
 	case head == nil && len(v.Statements) == 0:
 		return nil
 	}
@@ -226,53 +227,4 @@ func (q *Request) names() (all []string) {
 		all = append(all, signal.PageNames(agent)...)
 	}
 	return all
-}
-
-// version is what a version of a page states about its use.
-type version struct {
-	status int
-	header http.Header
-	head   *page.Head // nil: it was not looked at
-}
-
-// pageKey identifies a version of a page, as far as it was read.
-type pageKey struct{ url, etag, names string }
-
-// key returns the key of the version with an entity tag; ok is false for one that is not
-// remembered.
-func (q *Request) key(etag string) (key pageKey, ok bool) {
-	key = pageKey{q.URL, etag, strings.Join(q.names(), " ")}
-	return key, etag != "" && len(key.url)+len(key.etag)+len(key.names) <= maxKey
-}
-
-// remember keeps a version for the answers that confirm it with a 304. It is kept as it was
-// read: what it means depends on the request and on the time.
-func (j *Judge) remember(q *Request, v version) {
-	key, ok := q.key(v.header.Get("ETag"))
-	if !ok {
-		return
-	}
-	v.header = signal.Statements(v.header)
-	size := 0
-	for _, lines := range v.header {
-		for _, line := range lines {
-			size += len(line)
-		}
-	}
-	for i := range v.head.Elements {
-		size += len(v.head.Elements[i].Content) + len(v.head.Elements[i].Text)
-	}
-	if size <= maxHeld {
-		key.url, key.etag = strings.Clone(key.url), strings.Clone(key.etag) // they may be parts of whole heads
-		j.pages.Put(key, v, maxPages)
-	}
-}
-
-// confirmed returns the version that an answer with status 304 and that header confirms.
-func (j *Judge) confirmed(q *Request, r *http.Request, h http.Header) (version, bool) {
-	key, ok := q.key(cmp.Or(h.Get("ETag"), r.Header.Get("If-None-Match")))
-	if !ok {
-		return version{}, false
-	}
-	return j.pages.Get(key)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -57,7 +58,75 @@ type Documents struct {
 	Now  func() time.Time // nil: time.Now
 
 	flights singleflight.Group
-	cached  memo.Kept[string, *document]
+	cached  memo.Kept[key, *document]
+	purges  atomic.Int64 // a fetch that began before one is not cached
+}
+
+// Kind is what a document is.
+type Kind string
+
+// The kinds.
+const (
+	TDMRep  Kind = "tdmrep"
+	Licence Kind = "licence"
+	Robots  Kind = "robots" // of a site that has licences of others
+)
+
+// key identifies a document: for a site that has named it, if that is another one.
+type key struct {
+	kind    Kind
+	profile rules.Profile // of Robots
+	by      string        // a host; empty: that of the address
+	address string
+}
+
+// of reports whether a document is one of an origin: it is there, or named there.
+func (k key) of(o rules.Origin) bool {
+	at, _, err := rules.ParseURL(k.address)
+	return k.by == o.Host || err == nil && at == o
+}
+
+// Info describes a cached document, for display.
+type Info struct {
+	Kind    Kind
+	By      string // the host that has named it; empty: that of Address
+	Address string
+	Why     string    // why it cannot be read; empty: it was read, or there is none
+	None    bool      // there is none
+	At      time.Time // when it was fetched
+	Until   time.Time // from then on it is fetched again
+	Bytes   int
+}
+
+// List returns the cached documents of an origin, those that it names included; of all origins
+// for the zero one. They are in no order.
+func (d *Documents) List(o rules.Origin) (all []Info) {
+	d.cached.Each(func(k key, doc *document, until time.Time) bool {
+		if o == (rules.Origin{}) || k.of(o) {
+			i := Info{Kind: k.kind, By: k.by, Address: k.address, At: doc.at, Until: until, Bytes: doc.size}
+			switch {
+			case doc.licence.Err != nil:
+				i.Why = doc.licence.Err.Error()
+			case k.kind == TDMRep:
+				i.None, i.Why = doc.tdmRep == nil, doc.tdmRep.Unread()
+			case k.kind == Robots:
+				i.None = doc.robots.Source().State == rules.Unavailable
+				if err := doc.robots.Source().Err; err != nil {
+					i.Why = publicText(err).Error()
+				}
+			}
+			all = append(all, i)
+		}
+		return true
+	})
+	return all
+}
+
+// Purge forgets the documents of an origin, those that it names on others included, and reports
+// whether there were any; of all origins for the zero one.
+func (d *Documents) Purge(o rules.Origin) (had bool) {
+	d.purges.Add(1)
+	return d.cached.Forget(func(k key, _ *document) bool { return o == (rules.Origin{}) || k.of(o) }) > 0
 }
 
 // document is the result of one fetch. It is immutable.
@@ -66,6 +135,7 @@ type document struct {
 	licence signal.Licence
 	robots  *rules.Policy
 	until   time.Time
+	at      time.Time
 	size    int
 }
 
@@ -74,7 +144,7 @@ type document struct {
 // (401, 403), or it did not arrive before ctx ended. permit is asked about redirects.
 func (d *Documents) TDMRep(ctx context.Context, o rules.Origin, permit Permit) *signal.TDMRep {
 	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: signal.TDMRepPath}
-	got := d.get(ctx, "tdmrep "+u.String(), func(ctx context.Context) *document {
+	got := d.get(ctx, key{kind: TDMRep, address: u.String()}, func(ctx context.Context) *document {
 		var denied error // by permit: what robots.txt keeps from the agent is none
 		status, body, err := d.Site.Document(ctx, "", u, signal.MaxTDMRep, func(ctx context.Context, to *url.URL) error {
 			if permit != nil {
@@ -115,7 +185,7 @@ func whyNot(status int, err error) error {
 // under the bounds of that document.
 func (d *Documents) Robots(ctx context.Context, by string, o rules.Origin, profile rules.Profile) *rules.Policy {
 	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}
-	got := d.get(ctx, "robots "+profile.String()+" "+by+" "+u.String(), func(ctx context.Context) *document {
+	got := d.get(ctx, key{Robots, profile, by, u.String()}, func(ctx context.Context) *document {
 		status, body, err := d.Site.Document(ctx, by, u, rules.MaxBytes, nil)
 		doc, source := &document{until: d.now().Add(robotsAge), size: len(body)}, rules.Source{Origin: o, Status: status, Err: err}
 		switch {
@@ -143,7 +213,7 @@ func (d *Documents) Licence(ctx context.Context, by, address string, permit Perm
 	if err != nil {
 		return signal.Licence{Err: errors.New("its address is not a URL")}
 	}
-	got := d.get(ctx, "licence "+by+" "+address, func(ctx context.Context) *document { return d.fetchLicence(ctx, by, u, permit) })
+	got := d.get(ctx, key{kind: Licence, by: by, address: address}, func(ctx context.Context) *document { return d.fetchLicence(ctx, by, u, permit) })
 	return got.licence
 }
 
@@ -189,18 +259,23 @@ func publicText(err error) error {
 
 // get returns the cached document of a key, else the one that fetch returns; one without
 // content when ctx ends before. fetch runs once at a time for each key, and does not end with ctx.
-func (d *Documents) get(ctx context.Context, key string, fetch func(context.Context) *document) *document {
-	if doc, ok := d.cached.Get(key, d.now()); ok {
+func (d *Documents) get(ctx context.Context, k key, fetch func(context.Context) *document) *document {
+	if doc, ok := d.cached.Get(k, d.now()); ok {
 		return doc
 	}
-	done := d.flights.DoChan(key, func() (any, error) {
-		if doc, ok := d.cached.Get(key, d.now()); ok { // another fetch has ended since
+	purges := d.purges.Load()
+	flight := fmt.Sprint(purges, k)
+	done := d.flights.DoChan(flight, func() (any, error) {
+		if doc, ok := d.cached.Get(k, d.now()); ok { // another fetch has ended since
 			return doc, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxTime)
 		defer cancel()
 		doc := d.fetched(ctx, fetch)
-		d.cached.Put(key, doc, doc.until, parsedSize*doc.size+2*len(key)+entrySize, maxDocuments, maxBytes)
+		doc.at = d.now()
+		if d.purges.Load() == purges {
+			d.cached.Put(k, doc, doc.until, parsedSize*doc.size+2*len(k.address+k.by)+entrySize, maxDocuments, maxBytes)
+		}
 		return doc, nil
 	})
 	select {

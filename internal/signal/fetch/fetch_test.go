@@ -220,3 +220,52 @@ func TestDocuments_ATDMRepFileIsReadOnce(t *testing.T) {
 		t.Errorf("requested %d times", n)
 	}
 }
+
+// A purge of a site forgets its TDMRep file, its licences, and those that it names on other
+// hosts, with the robots.txt there; a fetch that began before it is not kept.
+func TestDocuments_APurgeForgetsAllOfASite(t *testing.T) {
+	t.Parallel()
+	begun, proceed := make(chan bool, 1), make(chan bool, 1)
+	site := &answers{respond: func(_ context.Context, u *url.URL, _ int) (int, []byte, error) {
+		if u.Path == "/slow.xml" {
+			begun <- true
+			<-proceed
+		}
+		return 404, nil, nil
+	}}
+	d := &Documents{Site: site}
+	o, other := origin(t, "https://site.test/"), origin(t, "https://licences.test/")
+	ask := func() {
+		d.TDMRep(t.Context(), o, nil)
+		d.TDMRep(t.Context(), other, nil)
+		d.Licence(t.Context(), "", "https://site.test/own.xml", nil)
+		d.Licence(t.Context(), "site.test", "https://licences.test/named.xml", nil)
+		d.Licence(t.Context(), "third.test", "https://licences.test/named.xml", nil)
+		d.Robots(t.Context(), "site.test", other, rules.Standard)
+	}
+	ask()
+	if n := len(d.List(o)); n != 4 || len(d.List(rules.Origin{})) != 6 {
+		t.Errorf("%d documents of the site are listed, want 4: %+v", n, d.List(o))
+	}
+	if !d.Purge(o) || len(d.List(o)) != 0 || len(d.List(rules.Origin{})) != 2 || d.Purge(o) {
+		t.Errorf("after the purge %+v", d.List(rules.Origin{}))
+	}
+	ask()
+	for address, want := range map[string]int{
+		"https://site.test/.well-known/tdmrep.json": 2, "https://site.test/own.xml": 2, "https://licences.test/named.xml": 3,
+		"https://licences.test/robots.txt": 2, "https://licences.test/.well-known/tdmrep.json": 1,
+	} {
+		if n := site.times(address); n != want {
+			t.Errorf("%s: requested %d times, want %d", address, n, want)
+		}
+	}
+	done := make(chan bool)
+	go func() { d.Licence(t.Context(), "", "https://site.test/slow.xml", nil); close(done) }()
+	<-begun
+	d.Purge(o)
+	proceed <- true
+	<-done
+	if all := d.List(o); len(all) != 0 {
+		t.Errorf("kept although it began before the purge: %+v", all)
+	}
+}

@@ -177,3 +177,22 @@ func TestMethodThatIsNotATokenIsMalformed(t *testing.T) {
 		t.Errorf("the site saw %q", seen)
 	}
 }
+
+// A CONNECT with a URL is recorded as one to the site in the URL: its scheme is no host.
+func TestConnectToAURLIsRecordedWithItsHost(t *testing.T) {
+	r := newRig(t, hello)
+	for target, want := range map[string]string{
+		"http://site.test/x": "http site.test", "https://site.test:8443/": "https site.test:8443", "http://[::1]/": "http [::1]", "http://user:pass@/": " ",
+	} {
+		c, _ := r.raw(plain)
+		agent := strings.Trim(strings.ReplaceAll(want, " ", "-"), "[]") + "-bot"
+		c.Send("CONNECT " + target + " HTTP/1.1\r\nHost: site.test\r\nUser-Agent: " + agent + "\r\n\r\n")
+		if a := c.Answer("CONNECT"); a.StatusCode != 400 {
+			t.Errorf("%s: %s", target, a.Status)
+		}
+		e := r.records.await(t, target, func(e *audit.Entry) bool { return e.UserAgent == agent })
+		if got := e.Scheme + " " + e.Host; got != want {
+			t.Errorf("%s is recorded as one to %q, want %q", target, got, want)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (t *tunnel) siteOf(authority string) rules.Origin {
 // locateTunnel finds where a CONNECT leads to.
 func (q *request) locateTunnel(r *http.Request) denial {
 	q.raw = r.RequestURI
-	origin, err := rules.ParseOrigin("https", r.Host)
+	origin, err := connectOrigin(r.RequestURI, r.Host)
 	if err == nil {
 		q.setOrigin(origin)
 	}
@@ -89,11 +89,21 @@ func (q *request) locateDenied(r *http.Request) {
 	}
 	origin, err := rules.OriginOf(r.URL)
 	if r.Method == http.MethodConnect {
-		origin, err = rules.ParseOrigin("https", r.Host)
+		origin, err = connectOrigin(r.RequestURI, r.Host)
 	}
 	if err == nil {
 		q.setOrigin(origin)
 	}
+}
+
+// connectOrigin returns where a CONNECT leads to, which has host:port as its target; of one
+// with a URL in its place, which is refused, the site that the URL names.
+func connectOrigin(target, host string) (rules.Origin, error) {
+	if strings.Contains(target, "://") {
+		o, _, err := rules.ParseURL(target)
+		return o, err
+	}
+	return rules.ParseOrigin("https", host)
 }
 
 // locateUnread finds the origin and the target of a request that net/http refuses. A
@@ -108,7 +118,7 @@ func (q *request) locateUnread(uri string) {
 	before, _ := rules.SplitTarget(uri)
 	if before != "" {
 		scheme, authority, found := strings.Cut(before, "://")
-		if q.method == http.MethodConnect {
+		if q.method == http.MethodConnect && !found {
 			scheme, authority, found = "https", before, true
 		}
 		o, err := rules.ParseOrigin(scheme, authority)

@@ -16,12 +16,14 @@ type Gate struct {
 	load      *Load
 	limits    func() *Limits
 	log       func(over *Exceeded, times uint64)
-	rejecting chan struct{} // holds one value for each connection that is being rejected
+	rejecting atomic.Int64 // connections that are being rejected
 }
 
 const (
-	maxRejecting = 64          // connections that are being rejected at a time
-	logEvery     = time.Minute // a limit that is reached again and again is logged so often
+	maxRejecting   = 64          // connections that are being rejected at a time, at most
+	rejectShare    = 8           // one for so many that are admitted, since they need the same files
+	leastRejecting = 4           // and these
+	logEvery       = time.Minute // a limit that is reached again and again is logged so often
 )
 
 // NewGate returns a gate that counts in load. limits returns the limits in force,
@@ -29,7 +31,7 @@ const (
 // called when a limit is reached, at most once a minute for each, with the number of
 // times that it was reached since the process began.
 func NewGate(load *Load, limits func() *Limits, log func(over *Exceeded, times uint64)) *Gate {
-	return &Gate{load: load, limits: limits, log: log, rejecting: make(chan struct{}, maxRejecting)}
+	return &Gate{load: load, limits: limits, log: log}
 }
 
 // CountExceeded counts that a limit was reached, logs it now and then, and returns the error
@@ -62,20 +64,21 @@ func (g *Gate) exceeded(which Kind, of *Limits) *Exceeded {
 // and what comes beyond is closed.
 func (g *Gate) Admit(c net.Conn, reject func(net.Conn, *Exceeded)) *Conn {
 	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-	client, stops := g.load.enter(at.Addr(), g.limits())
+	of := g.limits()
+	client, stops := g.load.enter(at.Addr(), of)
 	if client != nil {
 		return &Conn{Conn: c, gate: g, client: client}
 	}
-	over := g.CountExceeded(stops)
-	select {
-	case g.rejecting <- struct{}{}:
-		go func() {
-			defer func() { <-g.rejecting }()
-			reject(c, over)
-		}()
-	default:
+	over := g.exceeded(stops, of)
+	if g.rejecting.Add(1) > int64(min(maxRejecting, leastRejecting+of.Connections/rejectShare)) {
+		g.rejecting.Add(-1)
 		c.Close()
+		return nil
 	}
+	go func() {
+		defer g.rejecting.Add(-1)
+		reject(c, over)
+	}()
 	return nil
 }
 

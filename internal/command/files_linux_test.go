@@ -1,0 +1,90 @@
+package command_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"heed/internal/tools/testkit"
+)
+
+// A process that may open 64 files serves the connections that it admits: those that it turns
+// away do not hold the files that these need for the site.
+func TestAdmittedConnectionsHaveFiles(t *testing.T) {
+	t.Parallel()
+	all, answer := make(chan struct{}, 200), make(chan struct{})
+	site, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/robots.txt" {
+			<-answer
+		}
+	})}
+	go server.Serve(site)
+	defer server.Close()
+	p := newPlace(t)
+	addr, file := testkit.FreeAddr(t), filepath.Join(t.TempDir(), "proxy.toml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "listen = %q\n", addr), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --config "$1"`, testkit.Binary(t), file)
+	cmd.Env = p.heed("serve").Env
+	testkit.NotOrphaned(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+	}()
+	testkit.Until(t, "heed listens", func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	var mu sync.Mutex
+	statuses := map[int]int{} // 0: closed without an answer
+	var clients sync.WaitGroup
+	for range 120 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients.Go(func() {
+			defer c.Close()
+			fmt.Fprintf(c, "GET http://%s/page HTTP/1.1\r\nHost: %[1]s\r\nUser-Agent: Bot/1\r\n\r\n", site.Addr())
+			all <- struct{}{}
+			status := 0
+			if a, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+				status = a.StatusCode
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[status]++
+		})
+	}
+	for range 120 {
+		<-all
+	}
+	testkit.Until(t, "the others are turned away", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return statuses[0]+statuses[429] > 90
+	})
+	close(answer)
+	clients.Wait()
+	t.Logf("%v", statuses)
+	if statuses[200] < 16 || statuses[502]+statuses[504] > 0 {
+		t.Errorf("answers by status, 0 for none: %v", statuses)
+	}
+}

@@ -174,15 +174,25 @@ func (k *countKey) add(b *database, n *countSum) error {
 	return err
 }
 
-// counts counts all decisions again, and returns a *Damage when counts has other numbers.
+// counts counts all decisions again, and returns a *Damage when counts has other numbers. A
+// decision that a later one replaces, or that failed after it was counted, has left its row and
+// its time there: a row has a decision that was counted in it once, and a last time that is not
+// after theirs. That does not hold in a period of which decisions were removed.
 func (v *verifier) counts() error {
 	if v.conn.layout < counted {
 		return nil
 	}
 	v.conn.Within(v.ctx)
-	query := `WITH again (period, asker, site, ground, failed, requests, last) AS (` + countsOf(-1, "TRUE", areRevised) + `)
-SELECT period FROM (SELECT *, 0 AS least FROM counts UNION ALL SELECT period, asker, site, ground, failed, requests, 0, last FROM again)
-GROUP BY period, asker, site, ground, failed HAVING sum(requests) <> 0 OR max(last) < max(least) OR max(last) > 899 LIMIT 1`
+	removed := int64(-1)
+	if v.stub != nil {
+		removed = micro(v.stub.Removed.To) / countPeriod
+	}
+	const columns = " (period, asker, site, ground, failed, requests, last) AS ("
+	query := "WITH again" + columns + countsOf(-1, "TRUE", areRevised) + "), once" + columns + countsOf(0, "TRUE", "FALSE") +
+		"), first" + columns + strings.Replace(countsOf(0, "TRUE", "FALSE"), "coalesce(late, ground)", "ground", 1) + `)
+SELECT period FROM (SELECT *, 0 AS least, -1 AS most FROM counts UNION ALL SELECT period, asker, site, ground, failed, requests, 0, last, -1 FROM again
+UNION ALL SELECT period, asker, site, ground, failed, 0, 0, 0, last FROM once UNION ALL SELECT period, asker, site, ground, 0, 0, 0, 0, last FROM first)
+GROUP BY period, asker, site, ground, failed HAVING sum(requests) <> 0 OR max(last) < max(least) OR max(last) > 899 OR max(last) > max(most) AND period > ` + fmt.Sprint(removed) + ` LIMIT 1`
 	return v.each(query, func(f *fields) {
 		f.fail(&Damage{Table: "counts", What: "the requests from " + moment(f.integer()*countPeriod).Format(time.RFC3339) + " on are not as many as it says",
 			Means: "All decisions are as they were written. The dashboard shows numbers that were changed by something else than heed."})

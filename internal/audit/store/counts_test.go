@@ -156,7 +156,8 @@ func TestVerify_CountsThatWereChanged(t *testing.T) {
 	for _, change := range []string{
 		"UPDATE counts SET requests = requests + 1 WHERE rowid_of", "DELETE FROM counts WHERE rowid_of", "UPDATE counts SET failed = 1 WHERE rowid_of",
 		"UPDATE counts SET last = last - 900 WHERE rowid_of", "UPDATE counts SET last = last + 900 WHERE rowid_of",
-		"INSERT INTO counts VALUES (0, 1, 1, 1, 0, 1, 1)", "UPDATE counts SET requests = 'many' WHERE rowid_of", "DROP INDEX revised", "DROP TABLE counts",
+		"INSERT INTO counts VALUES (0, 1, 1, 1, 0, 1, 1)", "UPDATE counts SET last = 1 + (SELECT max(time) % 900000000 / 1000000 FROM entry) WHERE rowid_of",
+		"INSERT INTO counts SELECT period, 999, site, ground, 0, 0, last FROM counts LIMIT 1", "UPDATE counts SET requests = 'many' WHERE rowid_of", "DROP INDEX revised", "DROP TABLE counts",
 	} {
 		path := m.copy()
 		c := mustConnect(t, path)

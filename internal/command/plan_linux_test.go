@@ -276,6 +276,60 @@ func TestPlan_AnInterruptPrintsWhatThereIs(t *testing.T) {
 	}
 }
 
+// An index of sitemaps that never end holds a plan no longer than --sitemap-time. What is
+// waited for is on the terminal; what was not read is counted, and the rest is planned.
+func TestPlan_SitemapsOfASiteHaveABudget(t *testing.T) {
+	t.Parallel()
+	at, err := net.Listen("tcp", "127.6.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	site := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			http.NotFound(w, r)
+		case "/index.xml":
+			io.WriteString(w, "<sitemapindex>")
+			for i := range 200 {
+				fmt.Fprintf(w, "<sitemap><loc>http://%s/map%d.xml</loc></sitemap>", at.Addr(), i)
+			}
+			io.WriteString(w, "</sitemapindex>")
+		default:
+			asked.Add(1)
+			for r.Context().Err() == nil {
+				io.WriteString(w, " ")
+				http.NewResponseController(w).Flush()
+				testkit.Delay(50 * time.Millisecond)
+			}
+		}
+	})}
+	go site.Serve(at)
+	defer site.Close()
+	person, program := terminal(t)
+	cmd := newPlace(t).heed("plan", "--agent", "PlanBot/1.0", "--sitemap-time", "3s", "--sitemap", fmt.Sprintf("http://%s/index.xml", at.Addr()), "-")
+	cmd.Stdin = strings.NewReader(fmt.Sprintf("http://%s/a\nhttp://%[1]s/b\n", at.Addr()))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, program
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	program.Close()
+	screen, _ := io.ReadAll(person) // how a terminal without programs ends is an error
+	_ = cmd.Wait()                  // its status follows
+	if status := cmd.ProcessState.ExitCode(); status != 1 || asked.Load() != 1 {
+		t.Errorf("status %d, %d sitemaps were requested", status, asked.Load())
+	}
+	if want := fmt.Sprintf("waiting for http://%s/map0.xml for 1s", at.Addr()); !strings.Contains(string(screen), want) {
+		t.Errorf("the terminal has no %q:\n%s", want, screen)
+	}
+	for _, want := range []string{"takes longer than --sitemap-time", "200 ", " 2 "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
 // A crawl refuses as many pages as were planned, and requests as many; in the time that was
 // planned, which is printed: no verdict depends on it. In full, delays are a hundred times as
 // long.

@@ -106,7 +106,7 @@ func TestProblems_AreBounded(t *testing.T) {
 
 // sitemap returns what is read from text.
 func sitemap(text string) (pages, children []string, cut bool, err error) {
-	cut, err = ReadSitemap(strings.NewReader(text), MaxSitemap, func(url string) { pages = append(pages, url) }, func(url string) { children = append(children, url) })
+	_, cut, err = ReadSitemap(strings.NewReader(text), MaxSitemap, func(url string) { pages = append(pages, url) }, func(url string) { children = append(children, url) })
 	return pages, children, cut, err
 }
 
@@ -163,13 +163,13 @@ func TestReadSitemap_IsBounded(t *testing.T) {
 	entry := "<url><loc>" + strings.TrimSpace(line) + "</loc></url>"
 	for _, c := range []struct{ begin, each string }{{"", line}, {"<urlset>", entry}} {
 		pages := 0
-		cut, err := ReadSitemap(strings.NewReader(gzipped(t, c.begin+strings.Repeat(c.each, 10*most/len(c.each)))), most, func(string) { pages++ }, nil)
+		_, cut, err := ReadSitemap(strings.NewReader(gzipped(t, c.begin+strings.Repeat(c.each, 10*most/len(c.each)))), most, func(string) { pages++ }, nil)
 		if n := most / len(c.each); !cut || err != nil || pages < n-1 || pages > n {
 			t.Errorf("%.10q: %d pages, cut %v, %v", c.each, pages, cut, err)
 		}
 	}
 	whole := strings.Repeat("http://h.test/\n", most/15)
-	if cut, err := ReadSitemap(strings.NewReader(whole), len(whole), func(string) {}, nil); cut || err != nil {
+	if _, cut, err := ReadSitemap(strings.NewReader(whole), len(whole), func(string) {}, nil); cut || err != nil {
 		t.Errorf("a sitemap of the longest length is cut: %v, %v", cut, err)
 	}
 }

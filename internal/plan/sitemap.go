@@ -30,11 +30,12 @@ var (
 // ReadSitemap reads a sitemap or an index of sitemaps, in XML, as an RSS 2.0 or Atom feed, or as
 // text with one URL a line (sitemaps.org), which may be a gzip file and in UTF-16. It calls page with the URL of each page, and
 // child with that of each sitemap in an index. What is beyond most octets, such as MaxSitemap,
-// is not read: cut is set. With an error, what came before it was read.
-func ReadSitemap(in io.Reader, most int, page, child func(url string)) (cut bool, err error) {
+// is not read: cut is set. With an error, what came before it was read. read is the number of
+// octets, unpacked.
+func ReadSitemap(in io.Reader, most int, page, child func(url string)) (read int, cut bool, err error) {
 	text, err := unpacked(in)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	rest := &io.LimitedReader{R: text, N: int64(most) + 1} // the last octet is one too many
 	b := bufio.NewReaderSize(rest, 64<<10)
@@ -56,7 +57,7 @@ func ReadSitemap(in io.Reader, most int, page, child func(url string)) (cut bool
 	if cut = rest.N == 0; cut {
 		err = nil // half an element is at its end
 	}
-	return cut, err
+	return most + 1 - int(rest.N), cut, err
 }
 
 // readText reads a sitemap that is a list of URLs. The last line of one that is cut is not

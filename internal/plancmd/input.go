@@ -35,6 +35,7 @@ type inputs struct {
 
 	named    map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
 	seen     sync.Map              // the sitemaps that were requested
+	waits    waits                 // for sitemaps
 	failed   atomic.Bool           // a sitemap could not be read
 	problems plan.Problems
 }

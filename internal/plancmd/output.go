@@ -182,9 +182,12 @@ func (o *output) total(s *summary) error {
 	return errors.Join(err, o.w.Flush())
 }
 
-// words describes the progress.
-func words(p plan.Progress) string {
+// words describes the progress. waiting is what is waited for; empty: nothing.
+func words(p plan.Progress, waiting string) string {
 	text := fmt.Sprintf("%s read, %s judged; %s of %s done", figures.Number(p.URLs, "page"), figures.Commas(p.Judged), figures.Commas(p.Done), figures.Number(p.Sites, "site"))
+	if waiting != "" {
+		text += "; " + waiting
+	}
 	if p.Sites == 0 || p.Done == 0 {
 		return text
 	}

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"time"
 
 	"heed/internal/check"
 	"heed/internal/config"
@@ -22,22 +23,23 @@ import (
 type PlanCmd struct {
 	config.FileFlags
 	config.UseFlags
-	Agent        []string `short:"a" sep:"none" placeholder:"UA" help:"Plan for this User-Agent or product token; several make columns."`
-	Client       string   `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
-	Profile      string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
-	Local        bool     `help:"Judge in this process, not in the running heed."`
-	Fresh        bool     `help:"Judge in this process and fetch each robots.txt now."`
-	Sitemap      []string `sep:"none" placeholder:"URL" help:"Read the pages of a sitemap or of an index of sitemaps."`
-	Sitemaps     bool     `help:"Read the sitemaps that the robots.txt of each site names."`
-	FromLog      []string `name:"from-log" sep:"none" placeholder:"FILE" help:"Read the pages of an access log or a record."`
-	Site         string   `placeholder:"URL" help:"Name the site of logs that contain no host."`
-	JSONFields   []string `name:"json-fields" placeholder:"FIELD=NAME" help:"Name members of JSON logs, or columns of CSV, that are not known."`
-	Write        string   `placeholder:"FILE" help:"Write the URLs that are allowed to a new file."`
-	WriteRefused string   `placeholder:"FILE" help:"Write the URLs that are refused to a new file."`
-	JSON         bool     `xor:"form" name:"json" help:"Print one JSON object per site and agent, then the total."`
-	CSV          bool     `xor:"form" name:"csv" help:"Print a table with a row per site and agent."`
-	Quiet        bool     `xor:"form" short:"q" help:"Print nothing; only write files and set the exit status."`
-	Files        []string `arg:"" optional:"" name:"file" help:"Lists of URLs, one a line or JSON lines; - is standard input."`
+	Agent        []string      `short:"a" sep:"none" placeholder:"UA" help:"Plan for this User-Agent or product token; several make columns."`
+	Client       string        `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
+	Profile      string        `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
+	Local        bool          `help:"Judge in this process, not in the running heed."`
+	Fresh        bool          `help:"Judge in this process and fetch each robots.txt now."`
+	Sitemap      []string      `sep:"none" placeholder:"URL" help:"Read the pages of a sitemap or of an index of sitemaps."`
+	Sitemaps     bool          `help:"Read the sitemaps that the robots.txt of each site names."`
+	SitemapTime  time.Duration `default:"10m" placeholder:"DURATION" help:"Stop reading the sitemaps of a site after this time."`
+	FromLog      []string      `name:"from-log" sep:"none" placeholder:"FILE" help:"Read the pages of an access log or a record."`
+	Site         string        `placeholder:"URL" help:"Name the site of logs that contain no host."`
+	JSONFields   []string      `name:"json-fields" placeholder:"FIELD=NAME" help:"Name members of JSON logs, or columns of CSV, that are not known."`
+	Write        string        `placeholder:"FILE" help:"Write the URLs that are allowed to a new file."`
+	WriteRefused string        `placeholder:"FILE" help:"Write the URLs that are refused to a new file."`
+	JSON         bool          `xor:"form" name:"json" help:"Print one JSON object per site and agent, then the total."`
+	CSV          bool          `xor:"form" name:"csv" help:"Print a table with a row per site and agent."`
+	Quiet        bool          `xor:"form" short:"q" help:"Print nothing; only write files and set the exit status."`
+	Files        []string      `arg:"" optional:"" name:"file" help:"Lists of URLs, one a line or JSON lines; - is standard input."`
 }
 
 // Run reads the lists, judges and prints.
@@ -65,7 +67,7 @@ func (c *PlanCmd) Run(a *console.App) error {
 	in.plan = plan.New(ctx, plan.Options{
 		Agents: c.Agent, Open: func() plan.Judge { return sites.Site() }, Done: out.site, Page: files.page,
 	})
-	out.beside, out.end = a.Live(func() string { return words(in.plan.Progress()) })
+	out.beside, out.end = a.Live(func() string { return words(in.plan.Progress(), in.waits.oldest(time.Now())) })
 	err = c.make(ctx, in, out)
 	return errors.Join(err, files.close(in.plan.Progress().URLs == 0))
 }
@@ -140,6 +142,8 @@ func (c *PlanCmd) usage() error {
 		return errors.New("--write is for one agent: several may fetch different pages\nName one --agent")
 	case c.Write != "" && c.Write == c.WriteRefused:
 		return errors.New("--write and --write-refused name the same file\nName two files")
+	case c.SitemapTime <= 0:
+		return errors.New("--sitemap-time must be more than 0\nWrite a duration such as 10m or 2h")
 	case c.Site != "" && len(c.FromLog) == 0:
 		return errors.New("--site names the site of a log\nAdd --from-log, or write whole URLs into the list")
 	}

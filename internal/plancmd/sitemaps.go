@@ -23,6 +23,7 @@ import (
 const (
 	sitemapTimeout = 2 * time.Minute // of one
 	maxMaps        = 50_000          // of one site, as many as an index may have (sitemaps.org)
+	maxUnpacked    = 1 << 30         // octets of the sitemaps of one site, unpacked
 	maxHosts       = 10              // other hosts that have sitemaps of a site
 	mapsAtOnce     = 12              // sites whose sitemaps are read at the same time, each of which may take 50 MiB
 )
@@ -33,6 +34,8 @@ var (
 	errSecondMap = errors.New("an index in an index of sitemaps is not read")
 	errManyHosts = errors.New("the site has sitemaps on more than 10 other hosts")
 	errManyMaps  = errors.New("the site has more than 50,000 sitemaps")
+	errManyBytes = errors.New("the site has more than 1 GiB of sitemaps")
+	errLate      = errors.New("reading the sitemaps of the site takes longer than --sitemap-time")
 	errNoURL     = errors.New("the entry has no URL, or one longer than 64 KiB")
 )
 
@@ -66,10 +69,28 @@ type walk struct {
 	next  map[rules.Origin]time.Time   // when they may be asked again
 	hosts map[string]bool              // others than that of owner
 	count int
+	left  int       // octets that may be read, unpacked
+	until time.Time // when the reading ends; zero: it has not begun
 }
 
 func (in *inputs) walk(ctx context.Context, owner rules.Origin) *walk {
-	return &walk{in: in, ctx: ctx, owner: owner, sites: map[rules.Origin]*check.Site{}, next: map[rules.Origin]time.Time{}, hosts: map[string]bool{}}
+	return &walk{in: in, ctx: ctx, owner: owner, sites: map[rules.Origin]*check.Site{}, next: map[rules.Origin]time.Time{}, hosts: map[string]bool{}, left: maxUnpacked}
+}
+
+// over returns why no further sitemap of the site is read; nil: it may be.
+func (w *walk) over() error {
+	if w.until.IsZero() {
+		w.until = time.Now().Add(w.in.SitemapTime)
+	}
+	switch w.count++; {
+	case w.count > maxMaps:
+		return errManyMaps
+	case w.left <= 0:
+		return errManyBytes
+	case !time.Now().Before(w.until):
+		return errLate
+	}
+	return nil
 }
 
 // readNamed reads the sitemaps that the robots.txt of the site names.
@@ -108,8 +129,8 @@ func (w *walk) readOne(address string, index bool) {
 	if _, before := w.in.seen.LoadOrStore(address, true); before {
 		return
 	}
-	if w.count++; w.count > maxMaps {
-		w.problem(address, errManyMaps)
+	if err := w.over(); err != nil {
+		w.problem(address, err)
 		return
 	}
 	body, err := w.fetch(address)
@@ -133,7 +154,7 @@ func (w *walk) readOne(address string, index bool) {
 			}
 		}
 	}
-	cut, err := plan.ReadSitemap(bytes.NewReader(body), plan.MaxSitemap, entry(w.in.plan.Add), entry(func(url string) error {
+	read, cut, err := plan.ReadSitemap(bytes.NewReader(body), plan.MaxSitemap, entry(w.in.plan.Add), entry(func(url string) error {
 		if !index {
 			return errSecondMap
 		}
@@ -143,7 +164,7 @@ func (w *walk) readOne(address string, index bool) {
 		children = append(children, url)
 		return nil
 	}))
-	if err != nil {
+	if w.left -= read; err != nil {
 		w.problem(address, err)
 	}
 	if cut {
@@ -185,7 +206,7 @@ func (w *walk) own(address, sitemap string) error {
 }
 
 // fetch returns the sitemap at an address, once the delay of its site is over.
-func (w *walk) fetch(address string) ([]byte, error) {
+func (w *walk) fetch(address string) (body []byte, err error) {
 	o, _, err := rules.ParseURL(address)
 	if err != nil {
 		return nil, err
@@ -194,8 +215,14 @@ func (w *walk) fetch(address string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, sitemapTimeout)
+	defer w.in.waits.begin(address)()
+	ctx, cancel := context.WithDeadline(w.ctx, w.until)
 	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil && !time.Now().Before(w.until) {
+			err = errLate
+		}
+	}()
 	by := ""
 	if o != w.owner {
 		by, ctx = w.owner.Host, upstream.NamedBy(ctx, w.owner)
@@ -204,9 +231,11 @@ func (w *walk) fetch(address string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.wait(o, delay); err != nil {
+	if err := w.wait(ctx, o, delay); err != nil {
 		return nil, err
 	}
+	ctx, end := context.WithTimeout(ctx, sitemapTimeout)
+	defer end()
 	status, body, err := w.in.sites.Fetcher.Document(ctx, by, u, plan.MaxSitemap, func(ctx context.Context, u *url.URL) error {
 		_, err := w.permit(ctx, u.String())
 		return err
@@ -271,12 +300,12 @@ func notLet(agent string, why rules.Reason) error {
 }
 
 // wait waits until o may be asked again, and then not for delay.
-func (w *walk) wait(o rules.Origin, delay time.Duration) error {
+func (w *walk) wait(ctx context.Context, o rules.Origin, delay time.Duration) error {
 	left := time.Until(w.next[o])
 	select {
 	case <-time.After(left):
-	case <-w.ctx.Done():
-		return w.ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	w.next[o] = time.Now().Add(delay)
 	return nil

@@ -60,8 +60,10 @@ func requestOf(e *audit.Entry) (q request, counted bool) {
 // Make it with New; it is safe for concurrent use.
 type Counter struct {
 	metrics *Metrics // nil: none
+	now     func() time.Time
 
 	mu      sync.Mutex
+	latest  time.Time // that the clock has shown
 	periods [spans]ring[Counts]
 	busiest busiest
 	reach   reach
@@ -70,12 +72,33 @@ type Counter struct {
 
 // New returns a counter that counts for m as well, unless that is nil.
 func New(m *Metrics) *Counter {
-	c := &Counter{metrics: m}
+	c := &Counter{metrics: m, now: time.Now}
 	for s, of := range spanOf {
 		c.periods[s] = newRing[Counts](of.length, of.count)
 	}
 	c.busiest.periods = newRing[busyPeriod](busyLength, busyPeriods)
 	return c
+}
+
+// stepBack is how far the clock goes back at least when it is set, and not only adjusted.
+const stepBack = time.Minute
+
+// clockLocked forgets what was counted at times that are to come: the clock was wrong, and was
+// set back to now. It would keep the place of what is counted until then.
+func (c *Counter) clockLocked(now time.Time) {
+	if !now.Before(c.latest.Add(-stepBack)) {
+		if now.After(c.latest) {
+			c.latest = now
+		}
+		return
+	}
+	c.latest = now
+	for s := range c.periods {
+		c.periods[s].dropAfter(now)
+	}
+	c.busiest.periods.dropAfter(now)
+	c.robots.dropAfter(now)
+	c.reach.sites.dropAfter(now)
 }
 
 // Ended counts e, whose exchange has ended.
@@ -85,6 +108,7 @@ func (c *Counter) Ended(e *audit.Entry) {
 		return
 	}
 	c.mu.Lock()
+	c.clockLocked(c.now())
 	for s := range c.periods {
 		if p := c.periods[s].at(q.at); p != nil {
 			p.add(&q)

@@ -51,6 +51,16 @@ func (r *recent[K, V]) expire(now time.Time, age time.Duration) {
 	}
 }
 
+// dropAfter removes what was seen after now.
+func (r *recent[K, V]) dropAfter(now time.Time) {
+	for k, s := range r.seen {
+		if s.at.After(now) {
+			delete(r.seen, k)
+		}
+	}
+	r.expired = time.Time{}
+}
+
 // maxFailing bounds the origins listed by Troubles, and troubleAge is for how long one is.
 const (
 	maxFailing = 100

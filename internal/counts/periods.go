@@ -134,6 +134,16 @@ func (r *ring[T]) at(t time.Time) *T {
 	return &s.of
 }
 
+// dropAfter clears the periods after that of now.
+func (r *ring[T]) dropAfter(now time.Time) {
+	last, _ := r.slot(now)
+	for i := range r.slots {
+		if r.slots[i].number > last {
+			r.slots[i] = ringSlot[T]{}
+		}
+	}
+}
+
 // each calls f with the T of the last periods, the last one that of now: most of them, or all
 // that there are.
 func (r *ring[T]) each(now time.Time, most int, f func(*T)) {

@@ -219,6 +219,38 @@ func TestCounter_KnowsTheLastHour(t *testing.T) {
 	}
 }
 
+// After the wall clock was set back by two hours, what is requested counts from the first
+// request on, as it did before; what was counted in the two hours is gone, and does not come
+// back when the clock has come there.
+func TestCounter_TheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	c, now := New(nil), time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	c.now = func() time.Time { return now }
+	ask := func(n int) {
+		for range n {
+			c.Ended(from(now, "bot", "site.test", rules.ReasonRule))
+			now = now.Add(time.Second)
+		}
+	}
+	ask(90)
+	now = now.Add(-2 * time.Hour)
+	ask(90)
+	for name, got := range map[string]uint64{"minute": c.Minute(now).Requests, "five minutes": c.FiveMinutes(now).Requests, "hour": c.Hour(now).Requests, "busiest": c.Busiest(now, 1).Clients[0].Requests} {
+		if least := map[bool]uint64{true: 55, false: 90}[name == "minute"]; got < least || got > 90 {
+			t.Errorf("%s: %d requests", name, got)
+		}
+	}
+	now = now.Add(2 * time.Hour)
+	if got := c.Hour(now).Requests; got > 0 {
+		t.Errorf("two hours later: %d requests", got)
+	}
+	now = now.Add(-30 * time.Second) // the clock is adjusted, and what is there stays
+	ask(1)
+	if got := c.Day(now)[95].Requests + c.Day(now)[94].Requests; got != 1 {
+		t.Errorf("%d requests", got)
+	}
+}
+
 func TestCounter_RemembersPoliciesInTrouble(t *testing.T) {
 	tally := New(nil)
 	meet := func(host string, s rules.Source) {

@@ -150,6 +150,18 @@ func (a *Authority) NotAfter() time.Time {
 	return end
 }
 
+// NotBefore returns from when on leaves of this authority are accepted: the latest beginning in
+// its chain.
+func (a *Authority) NotBefore() time.Time {
+	begin := a.chain[0].NotBefore
+	for _, c := range a.chain {
+		if c.NotBefore.After(begin) {
+			begin = c.NotBefore
+		}
+	}
+	return begin
+}
+
 // DaysLeft returns the whole days from now until NotAfter, 0 on the last day
 // and afterwards.
 func (a *Authority) DaysLeft(now time.Time) int {

@@ -22,6 +22,9 @@ func (s *Status) NotReady() []string {
 	if s.Record != "" && !s.Continues {
 		all = append(all, "decisions cannot be recorded, so requests are refused: "+console.Quoted(s.Record))
 	}
+	if from := s.CA.NotBefore; time.Now().Before(from) {
+		all = append(all, "the CA certificate is not valid before "+from.UTC().Format(time.RFC3339)+", so no https can be intercepted; set the clock, or make another one with `heed ca renew`")
+	}
 	if until := s.CA.NotAfter; !until.IsZero() && time.Now().After(until) {
 		all = append(all, "the CA certificate has expired, so no https can be intercepted; make the next one with `heed ca renew`")
 	}

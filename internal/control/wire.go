@@ -160,9 +160,10 @@ type Room struct {
 
 // CAStatus describes the CA certificate.
 type CAStatus struct {
-	Path     string    `json:"path"`
-	NotAfter time.Time `json:"not_after"`
-	DaysLeft int       `json:"days_left"`
+	Path      string    `json:"path"`
+	NotBefore time.Time `json:"not_before"`
+	NotAfter  time.Time `json:"not_after"`
+	DaysLeft  int       `json:"days_left"`
 }
 
 // KeyStatus describes a key that requests are signed with.

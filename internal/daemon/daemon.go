@@ -195,7 +195,7 @@ func (d *daemon) status() *control.Status {
 	s := &control.Status{
 		Info: d.info(), Since: d.since,
 		Mode: cfg.DefaultMode(), Profile: cfg.Profile, Unjudged: cfg.Unjudged(),
-		CA:   control.CAStatus{Path: d.authority.CertPath(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
+		CA:   control.CAStatus{Path: d.authority.CertPath(), NotBefore: d.authority.NotBefore(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
 		Keys: d.current.Load().keys(),
 		Load: d.shared.Load.Status(), Turns: d.Turns.Counts(),
 		Five: d.counts.FiveMinutes(now), Hour: d.counts.Hour(now), Troubles: d.counts.Troubles(now),
@@ -341,7 +341,7 @@ func ProxyName(c *config.Config, dir string) (string, error) {
 	path := filepath.Join(dir, "name")
 	text, err := state.ReadOrCreate(path, strings.ToLower(rand.Text())[:12]+"\n")
 	if err != nil {
-		return "", fmt.Errorf("the proxy's name cannot be kept: %w", err)
+		return "", fmt.Errorf("the proxy's name cannot be kept: %w\n%s", err, state.Remedy(err))
 	}
 	name := strings.TrimSpace(text)
 	if err := config.CheckName(name); err != nil || name == "" {

@@ -74,13 +74,22 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 	how.Keep, how.MaxSize = c.Keep, int64(c.MaxSize)
 	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
 	var err error
-	o.record, err = store.Open(path, how)
+	o.record, err = openStore(path, how)
 	o.recordSpace = state.WatchSpace(path, how.MaxSize, time.Now())
 	if err != nil && how.Continue {
 		o.log.Error("decisions are not recorded until heed is restarted; requests continue (audit.on_failure)", "error", err)
 		o.unrecorded, err = err, nil
 	}
 	return err
+}
+
+// openStore opens a record, with advice where its disk is full.
+func openStore(path string, o store.Options) (*store.Writer, error) {
+	w, err := store.Open(path, o)
+	if err != nil && state.Full(path, err) {
+		err = fmt.Errorf("%w\nMake room on its disk, or name a file on another one in [audit] file", err)
+	}
+	return w, err
 }
 
 // closeRecord completes the record. Open exchanges are recorded as cut off.
@@ -141,7 +150,7 @@ func privacyKey(path string) ([]byte, error) {
 		err = ownfile.CheckFile(ownfile.Secret, "the key", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the key for hidden values of the record cannot be used: %w\nMake the state directory writable, or set HEED_STATE to another one", err)
+		return nil, fmt.Errorf("the key for hidden values of the record cannot be used: %w\n%s", err, state.Remedy(err))
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(key) != audit.PrivacyKeySize {

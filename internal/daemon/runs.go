@@ -217,7 +217,7 @@ func (d *daemon) openRunRecord(a *control.RunAudit, sealed bool) (*store.Writer,
 	if sealed {
 		o.Note = strings.TrimPrefix(o.Note+"; "+sealedNote, "; ")
 	}
-	return store.Open(a.File, o)
+	return openStore(a.File, o)
 }
 
 // sealedNote is in the record of a sealed run: all that its command could send is in it.

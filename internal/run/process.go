@@ -81,7 +81,7 @@ func startBackground(ctx context.Context, stateDir, configFile string) error {
 	}
 	log, err := os.OpenFile(filepath.Join(stateDir, state.BackgroundLog), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("the log of the background heed cannot be written: %w\nMake the state directory writable, or set HEED_STATE to another place", err)
+		return fmt.Errorf("the log of the background heed cannot be written: %w\n%s", err, state.Remedy(err))
 	}
 	defer log.Close()
 	read, write, err := os.Pipe()

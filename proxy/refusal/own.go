@@ -32,6 +32,7 @@ var forOwn = strings.NewReplacer(
 	"Where its authority is to be trusted, write in proxy.toml: [upstream] ca_file = \"FILE\", the file of its certificate, or set SSL_CERT_FILE for heed run.",
 	"the operator of this proxy checks that the clock of this machine is right.", "check that the clock of this machine is right.",
 	"The operator of this proxy checks that the clock of this machine is right.", "Check that the clock of this machine is right.",
+	" The operator of this proxy checks it. A retry can help", " Check it. A retry can help",
 	"The operator of this proxy compares upstream_tls", "Compare upstream_tls",
 	"; in the settings of this proxy, upstream_tls", "; in proxy.toml here, upstream_tls",
 	"and to others as far as its operator allows: access.private_destinations, access.allow_to and access.refuse_to in its settings. A retry will not help while they stay the same.",

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,9 @@ import (
 	"heed/internal/audit"
 	"heed/internal/pace"
 	"heed/internal/reason"
+	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -187,6 +191,36 @@ func TestRaw_BodyAgreesWithTheHead(t *testing.T) {
 		}
 		if resp.StatusCode != c.kind.Status() || !strings.HasSuffix(resp.Status, " reached") || resp.Header.Get("X-Content-Type-Options") != "nosniff" || !resp.Close {
 			t.Errorf("%s", raw)
+		}
+	}
+}
+
+// A request that fails behind an HTTP proxy, or at the name server, is not told as the site's
+// failure.
+func TestNew_TheRightHopIsNamed(t *testing.T) {
+	t.Parallel()
+	closes := testkit.RawSite(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1000))
+		c.Close()
+	})
+	through := upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: closes})})
+	r, err := http.NewRequest(http.MethodGet, "http://site.test/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, closed := through.RoundTrip(r)
+	for want, err := range map[string]error{
+		"heed reached the upstream proxy " + closes + ", but it ended the connection before the site's answer: connection_terminated": closed,
+		"heed cannot look up site.test: the name server of heed's machine did not answer: dns_timeout":                                &net.DNSError{IsTimeout: true},
+	} {
+		c := caseOf(rules.ReasonOriginUnreachable)
+		c.Err = err
+		a := New(c)
+		if got := a.unreachableSentence(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if detail := stageDetail(upstream.FailureOf(err)); strings.Contains(detail, "The site was reached") || strings.Contains(detail, "The site itself") {
+			t.Errorf("%q", detail)
 		}
 	}
 }

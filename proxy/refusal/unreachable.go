@@ -35,6 +35,12 @@ func (a *Answer) unreachableSentence() string {
 		return fmt.Sprintf("%s did not let heed reach %s: %s", proxy, site, f.Type)
 	}
 	cause := cmp.Or(safetext.Printable(f.Cause, maxCause), a.ErrorType)
+	switch {
+	case f.Type == "dns_timeout":
+		return fmt.Sprintf("heed cannot look up %s: the name server of heed's machine did not answer: %s", site, cause)
+	case f.Over != "" && f.Stage > upstream.NoTLS:
+		return fmt.Sprintf("heed reached the upstream proxy %s, but %s: %s", f.Over, overProxy[f.Stage], cause)
+	}
 	return fmt.Sprintf(stages[f.Stage].sentence, site, cause)
 }
 
@@ -54,9 +60,24 @@ var stages = [...]struct{ sentence, detail string }{
 
 const renegotiateAdvice = "The operator of this proxy can allow one with renegotiate = true at the [[host]] of the site,"
 
+// overProxy are the words for each Stage of a plain request over an HTTP proxy.
+var overProxy = [...]string{
+	upstream.NoHTTP:   "the answer that came over it is not valid HTTP",
+	upstream.NoAnswer: "it ended the connection before the site's answer",
+	upstream.TooLate:  "no answer of the site came over it in time",
+	upstream.Ended:    "heed had to end the connection",
+}
+
 // stageDetail explains a failure by how far the request came.
 func stageDetail(f upstream.Failure) string {
 	text := stages[f.Stage].detail
+	if f.Type == "dns_timeout" {
+		return "The site was not asked, and no rule of robots.txt is behind this: a name server that heed's machine uses (/etc/resolv.conf) did not answer." +
+			" The operator of this proxy checks it. A retry can help when it works again."
+	}
+	if f.Over != "" && f.Stage > upstream.NoTLS {
+		text = "The proxy that heed itself goes through, or the site behind it, has failed; no rule of robots.txt is behind this. See [upstream] proxy in the settings, or the [[host]] of the site."
+	}
 	if f.Scarce {
 		return "heed has as many connections and files open as its process may; neither the site nor a rule of robots.txt is behind this." +
 			" The operator of this proxy can raise the limit of open files (ulimit -n, LimitNOFILE=). A retry can help when other requests have ended."

@@ -47,6 +47,16 @@ func (e *ProxyError) Error() string { return "the upstream proxy " + e.Proxy + "
 // Unwrap returns what failed.
 func (e *ProxyError) Unwrap() error { return e.Err }
 
+// overProxyError is the failure of a plain request on a connection to an HTTP proxy, which was
+// reached: whether the proxy or the site has failed is not known.
+type overProxyError struct {
+	proxy string // host:port
+	error
+}
+
+// Unwrap returns what failed.
+func (e *overProxyError) Unwrap() error { return e.error }
+
 // NotReached reports that no site was reached, although the proxy may have been.
 func (e *ProxyError) NotReached() bool { return true }
 
@@ -98,6 +108,7 @@ type Failure struct {
 	ByProxy bool   // the proxy that heed goes through has failed, and not the site
 
 	Proxy       string // host:port of the proxy that has failed; empty where it is not known
+	Over        string // host:port of the HTTP proxy that the answer was to come over; empty: none, or it has failed
 	Refused     int    // status of its answer; 0 when it gave none
 	Certificate string // what is wrong with a certificate, as words that follow "it"; empty: nothing
 
@@ -120,8 +131,11 @@ func FailureOf(err error) Failure {
 	if refused, ok := errors.AsType[*upstreamRefused](err); ok {
 		f.Refused = refused.status
 	}
+	if over, ok := errors.AsType[*overProxyError](err); ok {
+		f.Over = over.proxy
+	}
 	if f.Status, f.Type = proxyFailure(err); f.Type != "" {
-		f.ByProxy = true
+		f.ByProxy = f.ByProxy || f.Type != "connection_refused" && f.Type != "destination_ip_unroutable" // these are of the site: a SOCKS proxy reports them
 		return f
 	}
 	f.Status, f.Type = siteFailure(err)

@@ -120,6 +120,8 @@ func (t *transport) Send(q *Request) (*http.Response, error) {
 	switch {
 	case through == nil:
 		return resp, err
+	case err != nil && isHTTPProxy(through) && !is[*ProxyError](err):
+		err = &overProxyError{hostPortOf(through), err}
 	case err != nil:
 	case resp.StatusCode == http.StatusProxyAuthRequired && isHTTPProxy(through):
 		resp.Body.Close()
@@ -262,7 +264,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		return d.Dialer.ControlContext(ctx, network, address, conn)
 	}
-	open := func() (net.Conn, error) { return netDialer.DialContext(ctx, network, addr) }
+	open := func() (net.Conn, error) { return dialResolved(ctx, &netDialer, network, addr) }
 	c, err := d.Counts.dial(open)
 	if IsShortOfFiles(err) {
 		d.closeIdle()

@@ -131,6 +131,15 @@ func TestDialSite_FailuresOfTheProxyAreItsOwn(t *testing.T) {
 	refuses, _ := carrier(t, nil, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 	denies, _ := carrier(t, nil, "HTTP/1.1 403 Forbidden\r\n\r\n")
 	garbles, _ := carrier(t, nil, "SSH-2.0-OpenSSH\r\n")
+	reports := testkit.RawSite(t, func(c net.Conn) { // a SOCKS proxy whose site refuses the connection (RFC 1928 §6)
+		defer c.Close()
+		buf := make([]byte, 300)
+		c.Read(buf)
+		c.Write([]byte{5, 0})
+		c.Read(buf)
+		c.Write([]byte{5, 5, 0, 1, 0, 0, 0, 0, 0, 0})
+		io.Copy(io.Discard, c)
+	})
 	untrusted, _ := carrier(t, &tls.Config{Certificates: []tls.Certificate{pair}}, "")
 	for proxy, want := range map[string]Failure{
 		"http://" + dead:       {Status: 502, Type: "connection_refused", ByProxy: true},
@@ -140,6 +149,7 @@ func TestDialSite_FailuresOfTheProxyAreItsOwn(t *testing.T) {
 		"http://" + garbles:    {Status: 502, Type: "http_protocol_error", ByProxy: true},
 		"https://" + untrusted: {Status: 502, Type: "tls_certificate_error", ByProxy: true},
 		"http://" + opens:      {Status: 502, Type: "tls_certificate_error"},
+		"socks5://" + reports:  {Status: 502, Type: "connection_refused"}, // by the site, to the proxy
 	} {
 		through, err := url.Parse(proxy)
 		if err != nil {
@@ -158,7 +168,7 @@ func TestDialSite_FailuresOfTheProxyAreItsOwn(t *testing.T) {
 		if err == nil {
 			c.Close()
 		}
-		if got := FailureOf(err); (err != nil) != want.ByProxy || err != nil && got.ByProxy != want.ByProxy {
+		if got := FailureOf(err); (err != nil) != (want.ByProxy || want.Type == "connection_refused") || err != nil && got.ByProxy != want.ByProxy {
 			t.Errorf("a tunnel through %s: %+v for %v", proxy, got, err)
 		}
 		if want := (&upstreamRefused{}); strings.Contains(proxy, refuses) && !errors.As(err, &want) {

@@ -116,6 +116,12 @@ func (n *Network) resolve(query []byte) []byte {
 	addresses := n.names[name+".test"]
 	n.mu.Unlock()
 	for address := range strings.FieldsSeq(addresses) {
+		if address == "silent4" && q.Type == dnsmessage.TypeA || address == "silent6" && q.Type == dnsmessage.TypeAAAA {
+			return nil
+		}
+		if strings.HasPrefix(address, "silent") {
+			continue
+		}
 		head := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 1}
 		switch a := netip.MustParseAddr(address); {
 		case a.Is4() && q.Type == dnsmessage.TypeA:

@@ -113,7 +113,7 @@ func TestPublish_AVerifierFindsItValid(t *testing.T) {
 	key, next := made(t, filepath.Join(dir, "news.key"), 0), made(t, filepath.Join(dir, "next.key"), 400)
 	settings := config.FileFlags{Config: newsSettings(t, dir, "")}
 	out, errors, status := run(t, &PublishCmd{FileFlags: settings, Also: []string{filepath.Join(dir, "next.key")}, Days: 28, Trigger: "crawler", Dir: www})
-	if status != 0 || strings.Count(out, "\n") != 6 || strings.Count(errors, "\n") != 1 {
+	if status != 0 || strings.Count(out, "\n") != 6 || strings.Count(errors, "\n") != 2 || !strings.Contains(errors, `sign_form = "string"`) {
 		t.Fatalf("%d\n%s%s", status, out, errors)
 	}
 	served := testkit.Site{Name: "bots.test", Files: map[string]string{}, Config: testkit.Read(t, filepath.Join(www, "server-config/nginx.conf"))}

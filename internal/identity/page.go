@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"sync"
 
 	"heed/cache"
+	"heed/internal/config"
 	"heed/internal/passport"
 	"heed/rules"
 )
@@ -85,6 +87,9 @@ func (r *robot) remarks() (all []string) {
 	}
 	if !r.obeys() {
 		all = append(all, "the card does not say that the robot obeys robots.txt, since the settings only observe, or do not see all requests")
+	}
+	if !slices.ContainsFunc(r.cfg.Hosts, func(h config.HostConfig) bool { return h.SignForm == "string" }) {
+		all = append(all, "some large verifiers take the older form of Signature-Agent only (Cloudflare, as of June 2026): to sign in it everywhere, add a [[host]] with match = [\"*\"] and sign_form = \"string\" (heed help identity)")
 	}
 	return all
 }

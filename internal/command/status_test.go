@@ -37,6 +37,7 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 		{"a node of its store", func(s *control.Status) {
 			s.Fleet = &fleet.Health{Away: true, Nodes: []string{"a.test:1"}, Why: "refused"}
 		}, "store is away at a.test:1: refused"},
+		{"a CA of tomorrow", func(s *control.Status) { s.CA.NotBefore = time.Now().Add(24 * time.Hour) }, "is not valid before"},
 		{"its store from the start", func(s *control.Status) { s.Fleet = &fleet.Health{Hosts: "a.test:1", Unreached: true} }, "a.test:1 was never reached"},
 		{"its end", func(s *control.Status) { s.Ending = true }, "about to end"},
 	}

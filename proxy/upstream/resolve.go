@@ -32,16 +32,18 @@ func dialResolved(ctx context.Context, d *net.Dialer, network, addr string) (net
 	}
 	results := make(chan dialled)
 	dial := func(ctx context.Context, network string) {
-		c, err := d.DialContext(ctx, network, addr)
-		select {
-		case results <- dialled{c, err}:
-		case <-ctx.Done():
-			if c != nil {
-				c.Close()
+		go func() {
+			c, err := d.DialContext(ctx, network, addr)
+			select {
+			case results <- dialled{c, err}:
+			case <-ctx.Done():
+				if c != nil {
+					c.Close()
+				}
 			}
-		}
+		}()
 	}
-	go dial(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{DNSDone: func(httptrace.DNSDoneInfo) { done() }}), network)
+	dial(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{DNSDone: func(httptrace.DNSDoneInfo) { done() }}), network)
 	patience := time.NewTimer(resolvePatience)
 	defer patience.Stop()
 	var failed error
@@ -52,8 +54,8 @@ func dialResolved(ctx context.Context, d *net.Dialer, network, addr string) (net
 			resolved = nil
 		case <-patience.C:
 			running += 2
-			go dial(ctx, "tcp4")
-			go dial(ctx, "tcp6")
+			dial(ctx, "tcp4")
+			dial(ctx, "tcp6")
 		case r := <-results:
 			if running--; r.err == nil {
 				return r.conn, nil

@@ -45,6 +45,8 @@ var started = map[string]string{
 	"proxy/upstream/http2.go stream.again time.After":             "one for each request",
 	"proxy/upstream/pool.go waitTurn time.NewTimer":               "one for each request",
 	"proxy/upstream/pool.go pool.put time.AfterFunc":              "one for each pool",
+	"proxy/upstream/resolve.go dialResolved go":                   "three for each connection that is being made",
+	"proxy/upstream/resolve.go dialResolved time.NewTimer":        "one for each connection that is being made",
 	"proxy/upstream/tunneldial.go openCONNECT context.AfterFunc":  "one for each connection that is being made",
 	"proxy/upstream/upload.go conn.begin go":                      "one for each request with a body",
 	"proxy/upstream/upload.go conn.begin time.AfterFunc":          "one for each request with a body",

@@ -20,15 +20,18 @@ import (
 
 // AuditCmd is `heed audit`: the record of decisions.
 type AuditCmd struct {
-	Verify  AuditVerifyCmd  `cmd:"" help:"Verify that a record is as heed wrote it."`
-	Seal    AuditSealCmd    `cmd:"" help:"Print the head of a record, for publication or a signature."`
-	Backup  AuditBackupCmd  `cmd:"" help:"Copy a record into one file while heed writes to it."`
-	List    AuditListCmd    `cmd:"" help:"List decisions, one per line."`
-	Replay  AuditReplayCmd  `cmd:"" help:"Judge every decision again, also by other rules or agents."`
-	Recheck AuditRecheckCmd `cmd:"" help:"List past requests that today's robots.txt would refuse."`
-	Report  AuditReportCmd  `cmd:"" help:"Report requests and refusals by agent and by site."`
-	Export  AuditExportCmd  `cmd:"" help:"Export every decision as JSON Lines or CSV."`
-	Diff    AuditDiffCmd    `cmd:"" help:"Compare the requests of two records, and their verdicts."`
+	Verify  AuditVerifyCmd     `cmd:"" help:"Verify that a record is as heed wrote it."`
+	Seal    AuditSealCmd       `cmd:"" help:"Print the head of a record, for publication or a signature."`
+	Key     AuditKeyCmd        `cmd:"" help:"Print the public key that verifies heads and proofs."`
+	Prove   AuditProveCmd      `cmd:"" help:"Write a proof of one decision, or of those on a site."`
+	Check   AuditCheckProofCmd `cmd:"" name:"check-proof" help:"Check a proof: needs no record and no state directory."`
+	Backup  AuditBackupCmd     `cmd:"" help:"Copy a record into one file while heed writes to it."`
+	List    AuditListCmd       `cmd:"" help:"List decisions, one per line."`
+	Replay  AuditReplayCmd     `cmd:"" help:"Judge every decision again, also by other rules or agents."`
+	Recheck AuditRecheckCmd    `cmd:"" help:"List past requests that today's robots.txt would refuse."`
+	Report  AuditReportCmd     `cmd:"" help:"Report requests and refusals by agent and by site."`
+	Export  AuditExportCmd     `cmd:"" help:"Export every decision as JSON Lines or CSV."`
+	Diff    AuditDiffCmd       `cmd:"" help:"Compare the requests of two records, and their verdicts."`
 }
 
 // recordFiles are the records that a verb of heed audit reads.

@@ -180,6 +180,8 @@ func (c *AuditSealCmd) Run(a *console.App) error {
 		switch {
 		case !p.Whole:
 			_, err = fmt.Fprintf(a.Stderr, "heed: %s is damaged and has no head: %v\nSee `heed audit verify`\n", console.Quoted(p.File), p.Damage)
+		case p.Layout >= 4:
+			err = c.printCheckpoint(a, &h)
 		case c.JSON:
 			err = console.PrintJSON(a.Stdout, []store.Head{h})
 		default:

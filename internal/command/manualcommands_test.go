@@ -10,12 +10,12 @@ import (
 )
 
 // The commands of the manual about the record are run, and what they print is
-// compared, by two scripts. This test compares the manual with the scripts.
+// compared, by three scripts. This test compares the manual with the scripts.
 func TestManual_CommandsAboutTheRecordAreRunByScripts(t *testing.T) {
 	t.Parallel()
 	bare := strings.NewReplacer("'", "", `"`, "")
 	scripts := ""
-	for _, name := range []string{"auditing.txtar", "site_writes.txtar"} {
+	for _, name := range []string{"auditing.txtar", "site_writes.txtar", "audit_prove.txtar"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "script", name))
 		if err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ var sections = []struct {
 	{"What is refused, and why", []string{"agents", "rules", "checking", "planning", "purpose", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream", "caching"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "backup", "fleets"}},
-	{"The record of decisions", []string{"record", "auditing", "verification", "complaints", "accesslogs"}},
+	{"The record of decisions", []string{"record", "auditing", "verification", "proofs", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},
 }
 

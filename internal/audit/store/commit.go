@@ -296,10 +296,15 @@ func (l *link) end() {
 		l.h.Sum(l.hash[:0])
 		return
 	}
-	root := l.leaves.rows.root()
 	l.tree = l.before.tree.clone()
-	l.hashes = l.tree.add(tlog.RecordHash(root[:]), 0, nil)
+	l.hashes = l.tree.add(leafOf(tlog.Hash(l.leaves.rows.root()), l.leaves.rows.size), 0, nil)
 	l.hash = l.tree.root()
+}
+
+// leafOf returns the leaf of a commit in the tree of the record: of the root of its own tree, and
+// of the number of leaves there, which a root does not determine.
+func leafOf(root tlog.Hash, leaves int64) tlog.Hash {
+	return tlog.RecordHash(binary.BigEndian.AppendUint64(root[:], uint64(leaves)))
 }
 
 // newSalt returns the salt of a new commit.

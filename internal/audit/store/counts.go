@@ -141,7 +141,12 @@ func (t *tally) find(b *database, ids map[string]bool, rows []row) error {
 
 // condition selects the decisions in changed.
 func (t *tally) condition() string {
-	return "seq IN (" + strings.Trim(strings.ReplaceAll(fmt.Sprint(t.changed), " ", ", "), "[]") + ")"
+	return "seq IN (" + joined(t.changed) + ")"
+}
+
+// joined returns numbers with commas between them.
+func joined(all []int64) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
 }
 
 // apply adds t to the counts of b, which has its rows now.

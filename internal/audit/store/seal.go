@@ -35,10 +35,17 @@ var (
 	storePattern  = memo.Expression(`(?m)^\s*record\s+(\S+)`)
 )
 
-// ReadSeal reads a hash in hexadecimal digits, or the output of heed audit seal, as
-// text or JSON.
+// ReadSeal reads a hash in hexadecimal digits, or the output of heed audit seal: a signed
+// checkpoint, whose signature is not verified, or text or JSON of a record of an earlier layout.
 func ReadSeal(text []byte) (*Seal, error) {
 	s := new(Seal)
+	if body, _, signed := strings.Cut(string(text), "\n\n"); signed && strings.HasPrefix(body, originPrefix) {
+		h, err := parseCheckpoint(body + "\n")
+		if err != nil {
+			return nil, err
+		}
+		return &Seal{Store: h.Store, Commit: h.Commit, Hash: h.Hash}, nil
+	}
 	if json.Unmarshal(text, s) == nil && s.Hash != "" {
 		s.Hash = strings.ToLower(s.Hash)
 	} else if found := hashPattern().FindSubmatch(text); found != nil {

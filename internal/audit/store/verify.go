@@ -19,7 +19,8 @@ import (
 // Proof is the result of Verify.
 type Proof struct {
 	File    string           `json:"file"`
-	Store   string           `json:"store"`             // the id of the record
+	Store   string           `json:"store"` // the id of the record
+	Layout  int64            `json:"layout"`
 	Created string           `json:"created"`           // RFC 3339
 	Follows string           `json:"follows,omitempty"` // the head of the record that this one continues
 	Whole   bool             `json:"whole"`             // no damage was found
@@ -43,8 +44,9 @@ type Head struct {
 	Commit   int64     `json:"commit"` // 0: before the first
 	Hash     string    `json:"hash"`   // SHA-256, hexadecimal
 	Time     time.Time `json:"time,omitzero"`
-	Entries  int64     `json:"entries"`  // including those that were pruned
-	Outcomes int64     `json:"outcomes"` // likewise
+	Entries  int64     `json:"entries"`              // including those that were pruned
+	Outcomes int64     `json:"outcomes"`             // likewise
+	Signed   string    `json:"checkpoint,omitempty"` // the signed checkpoint; empty until it is signed
 }
 
 // Verify reads the record at path, to which a heed may be writing, and compares all
@@ -58,7 +60,7 @@ func Verify(ctx context.Context, path string, seal *Seal, progress func(done, al
 		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, found: -1, progress: progress, pending: map[int64][]pendingOutcome{}}
 		err = v.verify()
 		if v.before != nil {
-			c.store, c.head = proof.Store, *v.before
+			c.store, c.head, proof.Layout = proof.Store, *v.before, int64(c.layout)
 			proof.Waiting = c.inTail()
 		}
 		v.close()

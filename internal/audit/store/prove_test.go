@@ -1,0 +1,377 @@
+package store_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"heed/internal/audit"
+	"heed/internal/audit/audittest"
+	"heed/internal/audit/store"
+	"heed/internal/tools/testkit"
+)
+
+// signer signs checkpoints with a new key.
+func signer(t testing.TB) (sign func(*store.Head) (string, string, error), key string) {
+	t.Helper()
+	secret, key, err := note.GenerateKey(rand.Reader, "heed-audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := note.NewSigner(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(h *store.Head) (string, string, error) {
+		signed, err := note.Sign(&note.Note{Text: h.Checkpoint()}, s)
+		return string(signed), key, err
+	}, key
+}
+
+// aCrawl returns a record of n decisions with redacted values and hashed clients.
+func aCrawl(t testing.TB, n int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	hashed, err := audit.ParseClients("hashed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	privacy, err := audit.NewPrivacy(hashed, []string{"token"}, make([]byte, audit.PrivacyKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (audittest.Crawl{Entries: n}).Write(path, store.Options{Privacy: privacy}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// proofOf returns the proof of the decision seq.
+func proofOf(t testing.TB, path string, seq int64, withClient bool, sign func(*store.Head) (string, string, error)) []byte {
+	t.Helper()
+	e, err := store.Prove(t.Context(), path, &store.Wanted{Filter: &store.Filter{First: seq, Last: seq}, Most: 1, WithClient: withClient}, sign)
+	if err != nil || e == nil {
+		t.Fatalf("decision %d: %v", seq, err)
+	}
+	text, err := e.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// python starts the checker in testdata, which is written by the form in `heed help proofs` alone,
+// and returns what asks it whether a proof is right.
+func python(t testing.TB) func(text []byte) (status string) {
+	t.Helper()
+	const ask = `
+import functools, json, sys
+sys.path.insert(0, "testdata"); sys.dont_write_bytecode = True
+import checkproof
+checkproof.signed = functools.lru_cache(100)(checkproof.signed)
+for line in sys.stdin:
+    print(*checkproof.verdict(json.loads(line)), flush=True)
+`
+	cmd := exec.Command("python3", "-c", ask)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	lines := bufio.NewReader(out)
+	return func(text []byte) string {
+		line, _ := json.Marshal(string(text))
+		if _, err := in.Write(append(line, '\n')); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(answer)
+	}
+}
+
+// sizes returns the short and the full number of rounds.
+func sizes(short, full int) int {
+	if testkit.Full {
+		return full
+	}
+	return short
+}
+
+// Decisions at random are proved, and heed and the other checker agree that the proofs are right.
+// A proof without its robots.txt has at most 8 KiB. It has no value of another decision, site or
+// client, and of its own client only what was asked for.
+func TestProve_DecisionsAtRandom(t *testing.T) {
+	t.Parallel()
+	entries := sizes(10_000, 100_000)
+	path := aCrawl(t, entries)
+	sign, key := signer(t)
+	check := python(t)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	random := mathrand.New(mathrand.NewPCG(1, 2))
+	largest := 0
+	for i := range sizes(100, 1000) {
+		seq := 1 + random.Int64N(int64(entries))
+		text := proofOf(t, path, seq, i%2 == 0, sign)
+		proof, err := store.CheckProof(text, key)
+		if err != nil || len(proof.Decisions) != 1 || proof.Decisions[0].Entry["seq"] != seq {
+			t.Fatalf("decision %d: %v\n%s", seq, err, text)
+		}
+		if got := check(text); got != "0 right" {
+			t.Fatalf("decision %d: the other checker: %s\n%s", seq, got, text)
+		}
+		if (proof.Decisions[0].Client != nil) != (i%2 == 0) {
+			t.Errorf("decision %d has a client: %v", seq, proof.Decisions[0].Client)
+		}
+		size := len(text)
+		if body := proof.Decisions[0].Body; body != nil {
+			size -= len(body["zlib"].([]byte)) / 3 * 4
+		}
+		if largest = max(largest, size); i < 20 {
+			foreign(t, db, seq, i%2 == 0, string(text))
+		}
+	}
+	if t.Logf("the largest proof has %d octets without its robots.txt", largest); largest > 8<<10 {
+		t.Errorf("a proof has %d octets", largest)
+	}
+}
+
+// foreign looks in a proof for what belongs to others, and to the client.
+func foreign(t *testing.T, db *sql.DB, seq int64, withClient bool, text string) {
+	t.Helper()
+	own := ""
+	if withClient {
+		own = " WHERE id <> (SELECT asker FROM entry WHERE seq = :seq)"
+	}
+	for _, query := range []string{
+		"SELECT client FROM asker" + own, "SELECT user FROM asker" + own,
+		"SELECT user_agent FROM asker" + strings.ReplaceAll(strings.ReplaceAll(own, "id <>", "user_agent NOT IN"), "SELECT asker FROM entry", "SELECT user_agent FROM asker JOIN entry ON asker = asker.id"),
+		"SELECT host FROM site WHERE id <> (SELECT site FROM entry WHERE seq = :seq)",
+		"SELECT CAST(target AS TEXT) FROM entry WHERE target NOT IN (SELECT target FROM entry WHERE seq = :seq)",
+	} {
+		rows, err := db.Query(query, sql.Named("seq", seq))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var value sql.NullString
+			if err := rows.Scan(&value); err != nil {
+				t.Fatal(err)
+			}
+			if len(value.String) > 7 && strings.Contains(text, `"`+value.String+`"`) {
+				t.Errorf("the proof of %d has %q (%s)", seq, value.String, query)
+			}
+		}
+		rows.Close()
+	}
+}
+
+// Any value of a proof that is changed in one character is found by heed and by the other checker.
+func TestProve_EveryChangeOfAProofIsFound(t *testing.T) {
+	t.Parallel()
+	path := aCrawl(t, 3000)
+	sign, key := signer(t)
+	check := python(t)
+	random := mathrand.New(mathrand.NewPCG(3, 4))
+	changes := 0
+	for i := range sizes(20, 200) {
+		text := proofOf(t, path, 1+random.Int64N(3000), i%3 == 0, sign)
+		eachChange(t, random, text, func(what string, changed []byte) {
+			changes++
+			if _, err := store.CheckProof(changed, key); err == nil {
+				t.Errorf("heed does not find %s", what)
+			}
+			if got := check(changed); strings.HasPrefix(got, "0") {
+				t.Errorf("the other checker does not find %s", what)
+			}
+		})
+	}
+	t.Logf("%d changes", changes)
+}
+
+// eachChange calls try with the proof in which each value in turn is changed in one character.
+func eachChange(t *testing.T, random *mathrand.Rand, text []byte, try func(what string, changed []byte)) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var whole any
+	if err := d.Decode(&whole); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(path string, v any, set func(any))
+	changed := func(path string, old, now any, set func(any)) {
+		set(now)
+		b, err := json.Marshal(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		try(fmt.Sprintf("%s: %v in place of %v", path, now, old), b)
+		set(old)
+	}
+	walk = func(path string, v any, set func(any)) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, of := range v {
+				walk(path+"."+name, of, func(now any) { v[name] = now })
+			}
+		case []any:
+			for i, of := range v {
+				walk(fmt.Sprintf("%s[%d]", path, i), of, func(now any) { v[i] = now })
+			}
+		case json.Number:
+			changed(path, v, json.Number(otherDigit(random, v.String())), set)
+		case string:
+			changed(path, v, otherCharacter(random, v), set)
+		case nil:
+			changed(path, v, json.Number("0"), set)
+		}
+	}
+	walk("", whole, func(now any) { whole = now })
+}
+
+func otherDigit(random *mathrand.Rand, n string) string {
+	at := random.IntN(len(n))
+	if n[at] == '-' {
+		return n[1:]
+	}
+	return n[:at] + string('1'+(n[at]-'0'+byte(random.IntN(8)))%9) + n[at+1:]
+}
+
+func otherCharacter(random *mathrand.Rand, s string) string {
+	runes := []rune(s)
+	if len(runes) == 0 {
+		return "x"
+	}
+	const others = "ABCxyz019/+=\n"
+	at := random.IntN(len(runes))
+	for old := runes[at]; runes[at] == old; {
+		runes[at] = rune(others[random.IntN(len(others))])
+	}
+	return string(runes)
+}
+
+// A proof with a part of another one, or cut off, or for another key, is wrong, with the sentence
+// that says why.
+func TestProve_WrongProofsAreExplained(t *testing.T) {
+	t.Parallel()
+	path := aCrawl(t, 1000)
+	sign, key := signer(t)
+	_, otherKey := signer(t)
+	first, second := proofOf(t, path, 10, false, sign), proofOf(t, path, 900, false, sign)
+	w := open(t, path, store.Options{})
+	if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	later := proofOf(t, path, 10, false, sign)
+	with := func(change func(e *store.Evidence)) []byte {
+		e := &store.Evidence{}
+		if err := json.Unmarshal(first, e); err != nil {
+			t.Fatal(err)
+		}
+		change(e)
+		text, err := e.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	of := func(text []byte) *store.Evidence {
+		e := &store.Evidence{}
+		if err := json.Unmarshal(text, e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	is := func(table string) func(store.ProvedRow) bool {
+		return func(r store.ProvedRow) bool { return r.Table == table }
+	}
+	for name, c := range map[string]struct {
+		text []byte
+		key  string
+		want string
+	}{
+		"another key":         {first, otherKey, "it is signed by another key"},
+		"another key, inside": {with(func(e *store.Evidence) { e.Key = otherKey }), "", "its checkpoint is not signed by the key"},
+		"cut off":             {first[:len(first)/2], key, "it cannot be read"},
+		"two":                 {append(slices.Clone(first), second...), key, "something follows its end"},
+		"a path of another decision": {with(func(e *store.Evidence) {
+			e.Rows[slices.IndexFunc(e.Rows, is("entry"))].Path = e.Rows[slices.IndexFunc(e.Rows, is("site"))].Path
+		}), key, "is not as commit"},
+		"another checkpoint": {with(func(e *store.Evidence) { e.Checkpoint = of(later).Checkpoint }), key, "is not in the record that the checkpoint is of"},
+		"without its ground": {with(func(e *store.Evidence) { e.Rows = slices.DeleteFunc(e.Rows, is("ground")) }), key, ""},
+	} {
+		if _, err := store.CheckProof(c.text, c.key); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, store.ErrNoProof) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, text := range []string{"", "{}", "null", `{"form": 1}`, "heed proof 1"} {
+		if _, err := store.CheckProof([]byte(text), ""); !errors.Is(err, store.ErrNoProof) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A record that was rewritten, with all hashes made anew, fails against a checkpoint from before.
+// One that goes on does not, and one of whose end was cut does.
+func TestProve_ACheckpointBindsTheRecord(t *testing.T) {
+	t.Parallel()
+	path := aCrawl(t, 500)
+	sign, _ := signer(t)
+	proof, err := store.Verify(context.Background(), path, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, _, err := sign(&proof.Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal, err := store.ReadSeal([]byte(signed))
+	if err != nil || seal.Commit != proof.Head.Commit || seal.Hash != proof.Head.Hash || seal.Store != proof.Store {
+		t.Fatalf("%+v, %v", seal, err)
+	}
+	w := open(t, path, store.Options{})
+	if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := store.Verify(context.Background(), path, seal, nil); err != nil || !again.Whole || !again.Sealed.Found {
+		t.Errorf("a record that goes on: %+v, %v", again, err)
+	}
+	if again, err := store.Verify(context.Background(), aCrawl(t, 400), &store.Seal{Hash: seal.Hash, Commit: seal.Commit}, nil); err != nil || again.Whole {
+		t.Errorf("another record: %+v, %v", again, err)
+	}
+
+}

@@ -32,10 +32,10 @@ import (
 func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, error) {
 	if c.Robots != "" {
 		text, err := readRobots(a, c.Robots)
-		if err == nil {
-			err = rules.CheckFile([]byte(text))
-		}
 		if err != nil {
+			return nil, err
+		}
+		if err := rules.CheckFile([]byte(text)); err != nil {
 			return nil, fmt.Errorf("--robots %s: %w", console.Printable(c.Robots), err)
 		}
 		profile, _ := rules.ParseProfile(c.Profile) // it was checked

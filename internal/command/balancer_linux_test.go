@@ -87,7 +87,7 @@ func TestHeed_KnowsTheClientsOfALoadBalancer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var heeds []*testkit.Heed
-	servers := ""
+	servers, ready := "", []string(nil)
 	for i, how := range []string{"send-proxy-v2", "send-proxy"} {
 		admin := testkit.FreeAddr(t)
 		heeds = append(heeds, testkit.Start(t, testkit.Options{Config: testkit.AnyPort + fmt.Sprintf(`
@@ -105,7 +105,18 @@ name = "news"
 from = ["127.0.0.2"]
 agent = ["newsbot"]
 `, users, admin)}))
+		ready = append(ready, "http://"+admin+"/readyz")
 		servers += fmt.Sprintf("  server h%d %s %s port %s\n", i, heeds[i].Addr, how, admin[strings.LastIndexByte(admin, ':')+1:])
+	}
+	for _, url := range ready { // else HAProxy takes it for down, and the other gets all requests
+		testkit.Until(t, "a heed is ready", func() bool {
+			resp, err := http.Get(url)
+			if err != nil {
+				return false
+			}
+			resp.Body.Close()
+			return resp.StatusCode == http.StatusOK
+		})
 	}
 	balancer := newHAProxy(t, servers)
 	for _, c := range []struct {

@@ -52,7 +52,7 @@ func TestCheckAsJSON(t *testing.T) {
 	got.Delay = nil
 	want := control.Judgement{
 		URL: "https://h.test/private?a=<b>", Agent: "GoodBot/1.0", Allowed: true, Reason: "rule",
-		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Robots: robots, By: "file", State: "available", Profile: "standard", Names: []string{"GoodBot"},
+		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Role: "seen", Robots: robots, By: "file", State: "available", Profile: "standard", Names: []string{"GoodBot"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

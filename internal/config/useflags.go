@@ -10,7 +10,7 @@ import (
 // UseFlags are the flags of the commands that judge by other settings than those of the
 // clients: heed run and heed check.
 type UseFlags struct {
-	AlsoObey []string `sep:"none" placeholder:"NAME" help:"Also obey the groups for NAME, such as CCBot (heed help purpose). Repeatable."`
+	AlsoObey []string `sep:"none" placeholder:"NAME" help:"Also obey the groups for NAME, such as CCBot (see heed help purpose)."`
 	Purpose  string   `placeholder:"LIST" help:"Obey what sites say of these uses: search, agent, training, archive, tdm."`
 }
 

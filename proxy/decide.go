@@ -147,7 +147,7 @@ func clientLeft(ctx context.Context, p *rules.Policy) bool {
 // adopt makes v the decision on x, and writes into the record what it rests on.
 func (x *exchange) adopt(v *judge.Verdict) {
 	e, use := &x.entry, x.use
-	e.Policy, e.Unseen, e.Settled, e.Decision, e.Detail = v.Policy, v.Unseen, v.OperatorReason, v.Decision, x.detail(v)
+	e.Policy, e.Unseen, e.Settled, e.Decision, e.Detail = v.Policy, int32(v.Unseen), v.OperatorReason, v.Decision, x.detail(v)
 	switch {
 	case v.Unjudged:
 		e.Judged = audit.NotJudged

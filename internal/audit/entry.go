@@ -74,7 +74,7 @@ type Entry struct {
 	Revises *uuid.UUID
 
 	Judged    Judged
-	Unseen    int // rules that might have refused what a tunnel judged by its host hides
+	Unseen    int32 // rules that might have refused what a tunnel judged by its host hides
 	Decision  rules.Decision
 	Settled   string        // the operator's reason for the exception that decided; empty: none did
 	Policy    *rules.Policy // nil when none was needed

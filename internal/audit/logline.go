@@ -48,7 +48,7 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 		a = append(a, slog.String("part", e.Part), slog.String("page", Bounded(e.Page)))
 	}
 	if e.Judged == ByHost {
-		a = append(a, slog.Int("unseen_rules", e.Unseen))
+		a = append(a, slog.Int("unseen_rules", int(e.Unseen)))
 	}
 	a = appendText(a, "group", d.Group)
 	a = appendText(a, "rule", d.Rule)

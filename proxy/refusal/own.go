@@ -17,7 +17,8 @@ func own(detail, host string) string {
 // forOwn has the words for the operator of the proxy, and those for who is it.
 var forOwn = strings.NewReplacer(
 	"The operator of this proxy refuses this part of the site, independently of its robots.txt. A retry will not help.",
-	"A line of proxy.toml here, or an entry of heed refuse, refuses this part of the site, independently of its robots.txt: heed config show --for URL names it.",
+	"A line of proxy.toml here, or an entry of heed refuse, refuses this part of the site, independently of its robots.txt: heed check --explain URL names it.",
+	", as the operator of this proxy wants it (also_obey).", ", as heed run --also-obey, or also_obey in proxy.toml here, wants it.",
 	"The operator of this proxy requires that every client names itself.", "proxy.toml here requires that every client names itself.",
 	"The operator of this proxy sees the cause with heed status.", "heed status names the cause.",
 	"The operator finds it in the log under the decision id.", "It is in the log under the decision id: heed run --log FILE.",

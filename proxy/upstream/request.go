@@ -18,10 +18,6 @@ type Request struct {
 	// Empty: that of URL.
 	Target string
 
-	// HTTP1Only keeps HTTP/2 from being offered on a new connection: a WebSocket handshake
-	// is for HTTP/1.1.
-	HTTP1Only bool
-
 	// Fields are the lines of the request as it came, whose names and order are kept. Nil:
 	// the names of Header are written in alphabetical order. HTTP/1 only.
 	Fields []http1.Field
@@ -34,6 +30,10 @@ type Request struct {
 	// it is not signed.
 	Signer   *passport.Signer
 	SignForm passport.Form
+
+	// HTTP1Only keeps HTTP/2 from being offered on a new connection: a WebSocket handshake
+	// is for HTTP/1.1.
+	HTTP1Only bool
 
 	// Remark is set by a Sender to what the settings of the host have changed, for the record.
 	Remark string

@@ -229,7 +229,7 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 		answer = judge.AsSubresource(q.Effective, answer, e.Part)
 	}
 	answer = judge.Apply(q.Effective, answer)
-	e.Decision, e.Settled, e.Unseen = answer.Decision, answer.OperatorReason, answer.Unseen
+	e.Decision, e.Settled, e.Unseen = answer.Decision, answer.OperatorReason, int32(answer.Unseen)
 }
 
 // late lets a request through whose verdict follows.

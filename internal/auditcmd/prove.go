@@ -105,8 +105,8 @@ type AuditProveCmd struct {
 	config.FileFlags
 	File       []string `short:"f" placeholder:"FILE" help:"Search these records (default: this heed's own)."`
 	ForSite    string   `placeholder:"HOST" help:"Prove all decisions on a site, or on *.SITE, in place of one."`
-	Since      string   `placeholder:"TIME" help:"With --for-site: from TIME on, as for heed audit list."`
-	Until      string   `placeholder:"TIME" help:"With --for-site: before TIME."`
+	Since      string   `placeholder:"TIME" aliases:"from" help:"With --for-site: from TIME on, as for heed audit list."`
+	Until      string   `placeholder:"TIME" aliases:"to" help:"With --for-site: before TIME."`
 	WithClient bool     `help:"Add what is recorded of the client: address, names, port, errors."`
 	Output     string   `short:"o" placeholder:"FILE" help:"Write to this new file (default: standard output)."`
 

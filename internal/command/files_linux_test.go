@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,12 +46,13 @@ func TestAdmittedConnectionsHaveFiles(t *testing.T) {
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	}()
-	testkit.Until(t, "heed listens", func() bool {
-		c, err := net.Dial("tcp", addr)
+	testkit.Until(t, "heed answers, and has opened the files that it needs itself", func() bool {
+		c := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr}), DisableKeepAlives: true}}
+		resp, err := c.Get("http://" + site.Addr().String() + "/robots.txt")
 		if err == nil {
-			c.Close()
+			resp.Body.Close()
 		}
-		return err == nil
+		return err == nil && resp.StatusCode == http.StatusOK
 	})
 	var mu sync.Mutex
 	statuses := map[int]int{} // 0: closed without an answer

@@ -84,6 +84,13 @@ func (f *recordFiles) open(a *console.App) ([]*store.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(f.Files) == 0 { // after an upgrade it has two parts
+		earlier, err := store.Continued(paths[0])
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, earlier...)
+	}
 	records, err := store.Records(paths...)
 	for _, r := range records {
 		if r.Waiting > 0 {

@@ -150,7 +150,7 @@ func (w *Writer) replaceDamaged(cause error) error {
 	w.follows = "a record that was damaged"
 	known := int64(0)
 	if w.db != nil {
-		known, w.follows = w.db.head.last[entryTable], headOf(w.db)+", which was damaged"
+		known, w.follows = w.db.head.last[entryTable], headOf(w.db.store, &w.db.head)+", which was damaged"
 	}
 	aside, err := asideOf(w.path, "damaged")
 	if err == nil {

@@ -49,7 +49,11 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		if err != nil || !proof.Whole || proof.Rows["entry"] != 1 || !strings.Contains(proof.Follows, made.hash) {
 			t.Errorf("%s: the record that continues it: %+v, %v", name, proof, err)
 		}
-		path = fmt.Sprintf("%s.layout%d.db", strings.TrimSuffix(path, ".db"), made.layout)
+		aside := fmt.Sprintf("%s.layout%d.db", strings.TrimSuffix(path, ".db"), made.layout)
+		if earlier, err := store.Continued(path); err != nil || len(earlier) != 1 || earlier[0] != aside {
+			t.Errorf("%s: it continues %q, %v", name, earlier, err)
+		}
+		path = aside
 		still("moved aside", made.entries)
 		if all, err := store.Records(path, filepath.Join(filepath.Dir(path), name)); err != nil || len(all) != 2 {
 			t.Errorf("%s: both together: %v, %v", name, all, err)

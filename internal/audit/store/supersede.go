@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ func (w *Writer) supersede() error {
 	if err := w.closeAlone(); err != nil {
 		return err
 	}
-	w.follows = headOf(w.db)
+	w.follows = headOf(w.db.store, &w.db.head)
 	aside, err := w.replace()
 	if err != nil {
 		w.wal.Close()
@@ -33,8 +34,42 @@ func (w *Writer) supersede() error {
 }
 
 // headOf describes the last commit of a record.
-func headOf(b *database) string {
-	return fmt.Sprintf("record %s commit %d hash %s", b.store, b.head.n, b.head.hash)
+func headOf(store string, h *commit) string {
+	return fmt.Sprintf("record %s commit %d hash %s", store, h.n, h.hash)
+}
+
+// Continued returns the records that the one at path continues, the latest first: a heed that
+// was upgraded to another layout has moved them aside. A record that is no longer beside it,
+// or does not end as the next one says, is left out, with those before it.
+func Continued(path string) (all []string, err error) {
+	extension := filepath.Ext(path)
+	beside, err := filepath.Glob(strings.TrimSuffix(path, extension) + ".layout*" + extension)
+	if len(beside) == 0 || err != nil {
+		return nil, err
+	}
+	heads := map[string]string{}
+	for _, name := range beside {
+		if r, err := OpenRecord(name); err == nil {
+			heads[headOf(r.Store, &r.head)] = name
+		}
+	}
+	for len(all) < len(beside) {
+		c, err := view(path)
+		if err != nil {
+			return nil, err
+		}
+		pairs, _, err := c.about()
+		if err = errors.Join(err, c.Close()); err != nil {
+			return nil, viewError(path, err)
+		}
+		i := slices.IndexFunc(pairs, func(p [2]string) bool { return p[0] == "follows" })
+		if i < 0 || heads[pairs[i][1]] == "" {
+			break
+		}
+		path = heads[pairs[i][1]]
+		all = append(all, path)
+	}
+	return all, nil
 }
 
 // closeAlone closes audit.db with all of it in the file itself. A reader would keep rows

@@ -49,11 +49,13 @@ func (d *decoder) checkLimits(c *limit.Limits) {
 }
 
 // Bounds of the number of client connections, which is derived from the limit of open
-// files. Each connection may need another one to a site; otherFiles are reserved for
-// robots.txt fetches, files and connections that are being refused.
+// files. Each connection may need another one to a site; a quarter of the files, but at least
+// those that heed itself has open and at most otherFiles, are reserved for robots.txt fetches,
+// files and connections that are being refused.
 const (
 	maxConnections = 16384
-	minConnections = 16
+	minConnections = 8
+	ownFiles       = 40
 	otherFiles     = 1024
 )
 
@@ -69,7 +71,7 @@ func (c *Config) ProxyLimits(files int) limit.Limits {
 
 // roomFor returns how many client connections a limit of open files allows.
 func roomFor(files int) int {
-	return min(maxConnections, max(minConnections, (files-min(otherFiles, files/4))/2))
+	return min(maxConnections, max(minConnections, (files-min(otherFiles, max(ownFiles, files/4)))/2))
 }
 
 // IdleSiteConnections returns how many connections to sites are kept for later requests, by

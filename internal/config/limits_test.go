@@ -10,7 +10,7 @@ import (
 // Each client may need a connection to a site beside its own, so that accepting
 // never takes the last file.
 func TestHeed_ConnectionsLeaveRoomForThoseToSites(t *testing.T) {
-	for files, want := range map[int]int{1 << 20: 16384, 20000: 9488, 4096: 1536, 1024: 384, 256: 96, 20: 16} {
+	for files, want := range map[int]int{1 << 20: 16384, 20000: 9488, 4096: 1536, 1024: 384, 256: 96, 64: 12, 20: 8} {
 		if got := roomFor(files); got != want {
 			t.Errorf("of %d files, %d connections, want %d", files, got, want)
 		}

@@ -218,7 +218,7 @@ func TestWhereNothingCameThroughTheSealedRunIsTheFirstAdvice(t *testing.T) {
 }
 
 // What bypassed heed, and what does not trust its CA, is held by a sealed run. A run that
-// could have been sealed is told so once, also when nothing is known to have bypassed it.
+// could have been sealed says so once, also when nothing is known to have bypassed it.
 func TestTheSealedRunIsTheAnswer(t *testing.T) {
 	some := &bypassReport{Watched: true, Connections: 1, To: []bypassed{{"crawl", "192.0.2.1:80", "tcp", 1}}}
 	ran := &bypassReport{Watched: true, Ignoring: []ignoring{{"/usr/bin/node", "20.20.2"}}}

@@ -384,6 +384,6 @@ fi
 
 tr '\n' ' ' <internal/manual/languages.md | sed -n 's/.*Not tried there: \([^.]*\(\.[^ ][^.]*\)*\)\. .*/\nnot run, although the manual names them: \1\n/p'
 
-[ "$(id -u)" = 0 ] || printf '\nleft out, since only root can make them: files of other users, in internal/ownfile\n'
+[ "$(id -u)" = 0 ] || printf '\nleft out, since only root can make files of other users, and run heed as them:\ntests in internal/ownfile, and of volumes in internal/command\n'
 
 printf '\nPASSED: gofmt, go vet and all tests, in %s s\n' "$(($(date +%s) - begun))"

@@ -131,16 +131,15 @@ func (c *AuditReportCmd) paper(a *console.App, q report.Query, records []*store.
 
 // sensitivity judges a record again under each profile.
 func sensitivity(ctx context.Context, a *console.App, r *store.Record) (list []report.Sensitivity, err error) {
-	for _, profile := range []rules.Profile{rules.Standard, rules.Strict, rules.Google, rules.REP1994} {
-		progress, end := a.Bar("judging again under " + profile.String())
-		result, err := replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: &replay.If{Profile: &profile}, Progress: progress})
-		end()
-		if err != nil {
-			return nil, fmt.Errorf("%s cannot be judged again: %w", console.Quoted(r.Path), err)
-		}
-		list = append(list, report.Sensitivity{
-			Profile: profile.String(), Judged: result.If.Judged, Allowed: result.If.Allowed, Refused: result.If.Refused, Otherwise: result.If.Otherwise,
-		})
+	profiles := []rules.Profile{rules.Standard, rules.Strict, rules.Google, rules.REP1994}
+	progress, end := a.Bar("judging again under each profile")
+	result, err := replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, Profiles: profiles, Progress: progress})
+	end()
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be judged again: %w", console.Quoted(r.Path), err)
+	}
+	for i, c := range result.Profiles {
+		list = append(list, report.Sensitivity{Profile: profiles[i].String(), Judged: c.Judged, Allowed: c.Allowed, Refused: c.Refused, Otherwise: c.Otherwise})
 	}
 	return list, nil
 }

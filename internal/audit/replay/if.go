@@ -91,14 +91,14 @@ func (f *If) otherwise(l *library, r *store.Reader, a *assessment) (then *assess
 	profile := p.Profile()
 	if f.Profile != nil {
 		if profile = *f.Profile; profile != p.Profile() {
-			key := variantKey{policy: a.policy.id, origin: a.origin}
+			key := variantKey{a.policy.id, a.origin, profile}
 			p, err = l.variants.LoadSized(key, sizeOf, maxPolicyBytes, func() (*rules.Policy, error) { return a.policy.under(profile), nil })
 		}
 	}
 	if f.Policies == nil || err != nil {
 		return then, p, err
 	}
-	other, err := l.variants.LoadSized(variantKey{origin: a.origin, profile: profile}, sizeOf, maxPolicyBytes, func() (*rules.Policy, error) {
+	other, err := l.variants.LoadSized(variantKey{0, a.origin, profile}, sizeOf, maxPolicyBytes, func() (*rules.Policy, error) {
 		body, ok, err := f.Policies(a.origin)
 		if err != nil || !ok {
 			return nil, err

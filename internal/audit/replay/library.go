@@ -53,7 +53,7 @@ type library struct {
 }
 
 // variantKey identifies a hypothetical policy: that of a row, or else that of an
-// origin under a profile.
+// origin, under a profile.
 type variantKey struct {
 	policy  int64
 	origin  rules.Origin

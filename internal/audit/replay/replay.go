@@ -29,6 +29,8 @@ type Options struct {
 	// If is a set of hypothetical changes; nil: none, decisions are only compared
 	// with the record.
 	If *If
+	// Profiles are judged by as well, each on its own: see Result.Profiles.
+	Profiles []rules.Profile
 	// Purposes are those that all clients are taken to have stated, in Result.Uses; nil:
 	// their own, which decisions are compared by.
 	Purposes []signal.Purpose
@@ -71,6 +73,8 @@ type Result struct {
 
 	// If is the effect of Options.If; nil without it.
 	If *Changes `json:"if,omitempty"`
+	// Profiles are the effects of Options.Profiles, in their order.
+	Profiles []*Changes `json:"-"`
 	// Uses is what Options.Purposes lead to; nil without them.
 	Uses *Uses `json:"uses,omitempty"`
 
@@ -108,7 +112,10 @@ type Example struct {
 func Judge(ctx context.Context, record *store.Record, o Options) (*Result, error) {
 	s := &scan{Options: o, record: record, library: &library{parseRules: o.ParseRules}, result: newResult(record.Path)}
 	if o.If != nil {
-		s.result.If = &Changes{Sites: []SiteChange{}, Examples: []Example{}, bySite: map[rules.Origin]*SiteChange{}}
+		s.result.If = s.add(o.If)
+	}
+	for i := range o.Profiles {
+		s.result.Profiles = append(s.result.Profiles, s.add(&If{Profile: &o.Profiles[i]}))
 	}
 	if o.Purposes != nil {
 		s.result.Uses = newUses(o.Purposes)
@@ -116,8 +123,18 @@ func Judge(ctx context.Context, record *store.Record, o Options) (*Result, error
 	if err := s.run(ctx); err != nil {
 		return nil, err
 	}
+	for _, c := range s.changes {
+		c.finish()
+	}
 	s.result.finish()
 	return s.result, nil
+}
+
+// add adds f to what every entry is judged by.
+func (s *scan) add(f *If) *Changes {
+	c := &Changes{Sites: []SiteChange{}, Examples: []Example{}, bySite: map[rules.Origin]*SiteChange{}}
+	s.ifs, s.changes = append(s.ifs, f), append(s.changes, c)
+	return c
 }
 
 func newResult(file string) *Result {
@@ -132,6 +149,8 @@ type scan struct {
 	Options
 	record  *store.Record
 	library *library
+	ifs     []*If
+	changes []*Changes // of ifs
 	last    int64
 	next    atomic.Int64 // the first entry of the next chunk
 	done    atomic.Int64
@@ -211,9 +230,10 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 		return err
 	}
 	a.judge(s.library)
-	var then *assessment
-	if s.If != nil {
-		if then, err = s.If.judge(s.library, r, a); err != nil {
+	then, doubt := make([]*assessment, len(s.ifs)), a.doubt
+	for i, f := range s.ifs {
+		a.doubt = doubt // which judging by another may have set
+		if then[i], err = f.judge(s.library, r, a); err != nil {
 			return err
 		}
 	}
@@ -232,8 +252,10 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 	if s.Purposes != nil && !late {
 		s.result.Uses.count(use)
 	}
-	if then != nil {
-		s.result.If.count(a, then)
+	for i, c := range s.changes {
+		if then[i] != nil {
+			c.count(a, then[i])
+		}
 	}
 	return nil
 }
@@ -338,9 +360,6 @@ func (r *Result) finish() {
 	slices.SortFunc(r.Why, func(a, b Why) int {
 		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Why, b.Why))
 	})
-	if r.If != nil {
-		r.If.finish()
-	}
 	if r.Uses != nil {
 		r.Uses.finish()
 	}

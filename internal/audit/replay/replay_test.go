@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +240,11 @@ func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
 		t.Errorf("nothing was changed: %+v", all)
 	}
 	strict := rules.Strict
+	o := c.options()
+	o.Profiles = []rules.Profile{rules.Standard, strict, rules.Google}
+	if r, err := Judge(t.Context(), record, o); err != nil || !reflect.DeepEqual(r.Profiles[1], judge(If{Profile: &strict})) {
+		t.Errorf("strict beside other profiles: %+v, %v", r.Profiles, err)
+	}
 	if got := judge(If{Profile: &strict}); got.Judged != all.Judged || got.Refused == 0 || len(got.Sites) == 0 || len(got.Examples) == 0 {
 		t.Errorf("strict: %+v", got)
 	}

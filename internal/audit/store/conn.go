@@ -101,8 +101,9 @@ func (c *conn) integer(query string) (n int64, err error) {
 // context ends. It is not safe for concurrent use; a record may have several.
 type Reader struct {
 	*conn
-	record   *Record
-	hasViews bool // views were created
+	record     *Record
+	hasViews   bool // views were created
+	hasCounted bool // and the table counted: see Table
 }
 
 // Read opens a Reader, which the caller closes.

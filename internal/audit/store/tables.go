@@ -2,6 +2,7 @@ package store
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,17 +15,28 @@ var tableQueries embed.FS
 
 // Table returns the rows of one of the tables for papers (record, requests,
 // rules, coverage, policies, hours, outcomes or purposes) about the decisions that filter
-// selects, with the head of the chain at a commit, and the query, which returns the
-// same table in any SQLite.
+// selects, the same for all tables of a Reader, with the head of the chain at a commit, and the
+// query, which returns the same table in any SQLite. What tables/counted.sql counts is counted
+// once, for all of them.
 func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, query string, err error) {
-	text, err := tableQueries.ReadFile("tables/" + name + ".sql")
-	if err != nil {
-		return nil, "", err
+	text := func(name string) string {
+		text, err2 := tableQueries.ReadFile("tables/" + name + ".sql")
+		err = errors.Join(err, err2)
+		return strings.NewReplacer("{{chosen}}", filter.Condition(), "{{exempt}}", filter.Counted(), "{{head}}", fmt.Sprintf("n = %d", commit),
+			"{{refused_share}}", shareColumns("refused_by_rule_", fmt.Sprintf("sum(c.requests * (c.class = '%s'))", reason.RefusedByRule), "sum(c.requests)"),
+			"{{share}}", shareColumns("", "sum(c.requests)", "(SELECT sum(requests) FROM counted)")).Replace(reason.InSQL(string(text)))
 	}
-	query = strings.NewReplacer("{{chosen}}", filter.Condition(), "{{counted}}", filter.Counted(), "{{head}}", fmt.Sprintf("n = %d", commit),
-		"{{refused_share}}", shareColumns("refused_by_rule_", fmt.Sprintf("sum(c.requests * (c.class = '%s'))", reason.RefusedByRule), "sum(c.requests)"),
-		"{{share}}", shareColumns("", "sum(c.requests)", "(SELECT count(*) FROM chosen)")).Replace(reason.InSQL(string(text)))
-	rows, err = r.viewRows(query)
+	query, counted := text(name), text("counted")
+	if err == nil && !r.hasCounted {
+		if rows, err = r.viewRows("CREATE TEMP TABLE counted AS " + counted + "\nSELECT * FROM counted"); err == nil {
+			rows.Close()
+			r.hasCounted = true
+		}
+	}
+	if err == nil {
+		rows, err = r.viewRows(strings.NewReplacer("{{counted}},", "WITH", "{{counted}}", "").Replace(query))
+	}
+	query = strings.ReplaceAll(query, "{{counted}}", counted)
 	if r.record.begin != "" { // decisions are left out, in the views of the query too
 		query = r.record.begin + tempViews() + query
 	}

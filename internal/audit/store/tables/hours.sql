@@ -1,10 +1,9 @@
 -- What was asked in each hour (UTC).
-WITH chosen AS (SELECT * FROM standing WHERE {{chosen}}),
-counted AS (SELECT time / 3600000000 AS hour, ground, {{failed}} AS failed, count(*) AS requests FROM chosen GROUP BY 1, 2, 3),
+{{counted}},
 classed AS (
     SELECT c.*, {{class}} AS class,
         {{would_be}} AS would_be
-    FROM counted c JOIN ground g ON g.id = c.ground)
+    FROM (SELECT hour, ground, failed, sum(requests) AS requests FROM counted GROUP BY 1, 2, 3) c JOIN ground g ON g.id = c.ground)
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,
     strftime('%Y-%m-%dT%H:00:00Z', c.hour * 3600, 'unixepoch') AS hour,
     sum(c.requests) AS requests,

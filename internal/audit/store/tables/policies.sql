@@ -1,10 +1,10 @@
 -- Under which robots.txt, or lack of one, requests were decided.
-WITH chosen AS (SELECT * FROM standing WHERE {{chosen}})
+{{counted}}
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,
     s.scheme || '://' || s.host || ':' || s.port AS site,
     p.state, p.stale, p.own, p.status, nullif(lower(hex(b.sha256)), '') AS robots_sha256, b.size AS robots_bytes,
     sum(c.requests) AS requests
-FROM (SELECT ground, count(*) AS requests FROM chosen GROUP BY ground) c
+FROM (SELECT ground, sum(requests) AS requests FROM counted GROUP BY 1) c
 JOIN ground g ON g.id = c.ground
 JOIN policy p ON p.id = g.policy
 JOIN site s ON s.id = p.site

@@ -1,7 +1,6 @@
 -- What clients asked of each site for a purpose, and what became of it. A request for
 -- several purposes is counted under each.
-WITH chosen AS (SELECT * FROM standing WHERE {{chosen}}),
-counted AS (SELECT asker, site, ground, count(*) AS requests FROM chosen GROUP BY 1, 2, 3)
+{{counted}}
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,
     p.value AS purpose,
     s.scheme || '://' || s.host || ':' || s.port AS site,

@@ -1,6 +1,5 @@
 -- Which rule, exception or reason decided, how often.
-WITH chosen AS (SELECT * FROM standing WHERE {{chosen}}),
-counted AS (SELECT asker, site, ground, {{failed}} AS failed, count(*) AS requests FROM chosen GROUP BY 1, 2, 3, 4)
+{{counted}}
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,
     coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)') AS agent,
     s.scheme || '://' || s.host || ':' || s.port AS site,

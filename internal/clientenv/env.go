@@ -93,7 +93,7 @@ func (c *EnvCmd) endpoint(a *console.App) (*endpoint, error) {
 		p.remarks = []string{"heed is not running; start it with `heed serve`"}
 	default:
 		p.addr = nearby(running.Listeners[0])
-		if cfg, err = c.settingsOf(running, cfg, a); err != nil {
+		if cfg, err = c.LoadRunning(a, running.ConfigFile, cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -118,19 +118,6 @@ func nearby(listen string) string {
 		return listen
 	}
 	return net.JoinHostPort("127.0.0.1", port)
-}
-
-// settingsOf returns the settings of the running heed, whose CA clients get, unless
-// a flag or HEED_CONFIG selects others.
-func (c *EnvCmd) settingsOf(running *control.Status, ours *config.Config, a *console.App) (*config.Config, error) {
-	switch {
-	case c.Chosen(a) || running.ConfigFile == ours.File:
-		return ours, nil
-	case running.ConfigFile == "":
-		return config.BuiltIn(a.Defaults)
-	default:
-		return config.Load(running.ConfigFile, a.Defaults)
-	}
 }
 
 // fetchAdvice describes how to fetch the CA of a heed whose files cannot be read.

@@ -41,7 +41,7 @@ type ConfigCheckCmd struct {
 
 // Run checks the settings and the files they name.
 func (c *ConfigCheckCmd) Run(a *console.App) error {
-	cfg, err := c.load(&c.FileFlags, a)
+	cfg, which, err := c.load(&c.FileFlags, a)
 	if err == nil {
 		err = daemon.CheckSettings(cfg, a)
 	}
@@ -63,7 +63,7 @@ func (c *ConfigCheckCmd) Run(a *console.App) error {
 	}
 	a.Remark(cfg.Notices(a.Now())...)
 	if !c.Quiet {
-		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.Source())
+		fmt.Fprintf(a.Stdout, "%s: well%s\n", cfg.Source(), which)
 	}
 	return nil
 }
@@ -122,14 +122,34 @@ func (s *servedAt) keys() []string {
 	return keys
 }
 
-// load returns the settings that flags select, changed by s. Beside an error they are nil
-// or only fit for remarks.
-func (s *servedAt) load(flags *config.FileFlags, a *console.App) (*config.Config, error) {
-	cfg, err := flags.Load(a)
-	if err != nil {
-		return cfg, err
+// load returns the settings that flags select, changed by s; where they select none, those of
+// the file that the running heed would reload. which completes a sentence about that choice.
+// Beside an error the settings are nil or only fit for remarks.
+func (s *servedAt) load(flags *config.FileFlags, a *console.App) (cfg *config.Config, which string, err error) {
+	cfg, err = flags.Load(a)
+	if !flags.Chosen(a) {
+		dir, found := state.Find(a.Stderr)
+		if found != nil && cfg != nil && cfg.File == "" {
+			return nil, "", found
+		}
+		running, failed := control.Serving(context.Background(), dir)
+		switch {
+		case found != nil || failed != nil:
+		case running != nil && running.ConfigFile != "":
+			which = ", as the running heed reads it"
+			cfg, err = flags.LoadRunning(a, running.ConfigFile, nil)
+		case running != nil:
+			which = "; the running heed has the built-in settings"
+		case cfg != nil && cfg.File == "":
+			which = "; no heed runs, and there is no proxy.toml here" + state.ServiceAdvice(dir)
+		default:
+			which = "; no heed runs that would reload it"
+		}
 	}
-	return cfg, cfg.ServeAt(s.Listen, s.Clients)
+	if err != nil {
+		return cfg, which, err
+	}
+	return cfg, which, cfg.ServeAt(s.Listen, s.Clients)
 }
 
 // ConfigShowCmd is `heed config show`.
@@ -143,7 +163,7 @@ type ConfigShowCmd struct {
 
 // Run prints the settings.
 func (c *ConfigShowCmd) Run(a *console.App) error {
-	cfg, err := c.load(&c.FileFlags, a)
+	cfg, which, err := c.load(&c.FileFlags, a)
 	if err != nil {
 		return err
 	}
@@ -172,7 +192,7 @@ func (c *ConfigShowCmd) Run(a *console.App) error {
 	if text == "" {
 		text = "# nothing differs from the defaults\n"
 	}
-	_, err = fmt.Fprintf(a.Stdout, "# from %s%s\n# hash %s\n%s", cfg.Source(), over, hash, text)
+	_, err = fmt.Fprintf(a.Stdout, "# from %s%s%s\n# hash %s\n%s", cfg.Source(), strings.ReplaceAll(which, "\n", "\n# "), over, hash, text)
 	return err
 }
 

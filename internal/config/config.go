@@ -194,10 +194,22 @@ func (f *FileFlags) Load(a *console.App) (*Config, error) {
 }
 
 // Chosen reports whether a flag or the environment selects the settings: a file, or with
-// --no-config none.
+// --no-config or an empty HEED_CONFIG none.
 func (f *FileFlags) Chosen(a *console.App) bool {
-	named, _ := console.Lookup(a.Environ, fileVariable)
-	return f.NoConfig || f.Config != "" || named != ""
+	_, set := console.Lookup(a.Environ, fileVariable)
+	return f.NoConfig || f.Config != "" || set
+}
+
+// LoadRunning returns the settings of the file that the running heed has; empty: it has none.
+// They are ours, those of Load, when a flag or the environment selects them.
+func (f *FileFlags) LoadRunning(a *console.App, file string, ours *Config) (*Config, error) {
+	switch {
+	case f.Chosen(a) || ours != nil && file == ours.File:
+		return ours, nil
+	case file == "":
+		return BuiltIn(a.Defaults)
+	}
+	return loadBecause(file, a, "the running heed has it; to read another file, add --config FILE")
 }
 
 // Again returns the settings of the file that before was read from, or those of Load when

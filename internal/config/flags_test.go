@@ -27,7 +27,7 @@ func TestHeed_TheSettingsFileIsChosenAndTheErrorSaysWhy(t *testing.T) {
 		{name: "working directory", here: good, contact: "bot@example.org"},
 		{name: "stray file", here: foreign, err: "proxy.toml because it is in the working directory"},
 		{name: "stray file, flag", flags: FileFlags{NoConfig: true}, here: foreign, chosen: true},
-		{name: "stray file, empty variable", environ: []string{"HEED_CONFIG="}, here: foreign},
+		{name: "stray file, empty variable", environ: []string{"HEED_CONFIG="}, here: foreign, chosen: true},
 		{name: "stray file, another named", flags: FileFlags{Config: "good.toml"}, here: foreign, contact: "bot@example.org", chosen: true},
 		{name: "variable", environ: []string{"HEED_CONFIG=good.toml"}, here: foreign, contact: "bot@example.org", chosen: true},
 		{name: "variable, wrong file", environ: []string{"HEED_CONFIG=foreign.toml"}, here: good, err: "foreign.toml because HEED_CONFIG names it", chosen: true},

@@ -43,6 +43,7 @@ type overviewLive struct {
 type timeSpan struct {
 	Name    string
 	Classes reason.Counts
+	Would   string // what those that were only observed would be; empty: none, or it is not known
 }
 
 // Requests returns their number.
@@ -102,7 +103,7 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 		}
 		day.Add(&c.classes)
 	}
-	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last 5 minutes", s.Five.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
+	o.Spans = []timeSpan{{"last minute", minute.Classes, would(&minute)}, {"last 5 minutes", s.Five.Classes, would(&s.Five)}, {"last hour", s.Hour.Classes, would(&s.Hour)}, {Name: "last 24 hours", Classes: day}}
 	columns = sinceStart(columns, s.Since)
 	if o.Chart = drawn(columns, counts.PeriodLength); o.Chart != nil && len(columns) < len(periods) {
 		o.Chart.Title = "Requests since the start of heed"
@@ -131,6 +132,11 @@ func (d *Dashboard) latest(ctx context.Context, limit int) (rows []row, err erro
 	return rows, nil
 }
 
+// would returns what requests that were only observed would be; empty: there were none.
+func would(c *counts.Counts) string {
+	return c.WouldBe.OnlyWords(func(n int64) string { return c.Share(uint64(n)) })
+}
+
 // alerts are what an operator has to know before the numbers.
 func alerts(s *control.Status, recorded bool) (all []string) {
 	add := func(when bool, text string) {
@@ -146,9 +152,6 @@ func alerts(s *control.Status, recorded bool) (all []string) {
 	}
 	add(s.Unrecorded > 0, figures.Number(s.Unrecorded, "request")+" went on although the record could not be written ([audit] on_failure).")
 	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
-	if would := s.Hour.WouldBe.OnlyWords(func(n int64) string { return s.Hour.Share(uint64(n)) }); would != "" {
-		add(true, "Of the requests of the last hour, those that were only observed would be: "+would+".")
-	}
 	for _, b := range s.Breaks {
 		add(true, "Requests are only observed until "+stamp(b.Until)+": "+b.Reason)
 	}

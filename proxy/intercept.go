@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/audit"
 	"heed/internal/safetext"
 	"heed/proxy/catrust"
 	"heed/proxy/limit"
@@ -205,18 +206,23 @@ func (t *tunnel) handshakeFailure(err error, octets []byte) (rules.Reason, strin
 			return rules.ReasonMalformed, "the TLS hello breaks its standard: " + safetext.Error(err) + helloNotPassed
 		}
 	}
-	if reason == rules.ReasonUntrusted && blamesTime(err) {
-		detail += "; the clock of this client may be wrong: it says that a certificate of heed is not valid at its time"
+	if reason == rules.ReasonUntrusted && blamesTime(err, octets) {
+		detail += "; " + audit.WrongClock
 	}
 	return reason, detail
 }
 
 // blamesTime reports whether a client ended a handshake for the time of a certificate. crypto/tls
-// has a client's alert only as text. OpenSSL sends bad_certificate for one that is not valid yet,
-// and for little else.
-func blamesTime(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error" && (op.Err.Error() == "tls: expired certificate" || op.Err.Error() == "tls: bad certificate")
+// has a client's alert only as text. In TLS 1.3, OpenSSL does not encrypt it, so that crypto/tls
+// cannot read it; it sends bad_certificate for one that is not valid yet, and for little else,
+// where Go's clients send that for all.
+func blamesTime(err error, octets []byte) bool {
+	const badCertificate, expired = 42, 45 // RFC 8446 §6
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "remote error" {
+		return op.Err.Error() == "tls: expired certificate"
+	}
+	last, _ := bytes.CutPrefix(octets[max(0, len(octets)-7):], []byte{21, 3, 3, 0, 2}) // a record of one alert
+	return len(last) == 2 && (last[1] == badCertificate || last[1] == expired)
 }
 
 // trustHint is added to the record of a client that does not accept the CA.

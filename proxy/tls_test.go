@@ -71,13 +71,29 @@ func TestClientsThatDoNotTrustTheCAGetTheReason(t *testing.T) {
 			if e.Decision.Reason != rules.ReasonUntrusted || e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
 				t.Errorf("recorded as %q: %s", e.Decision.Reason, e.Detail)
 			}
-			if !strings.Contains(e.Detail, "heed ca path") || e.Method != "CONNECT" || e.Client == "" || e.ClientName != "desk" {
+			if strings.Contains(e.Detail, audit.WrongClock) || !strings.Contains(e.Detail, "heed ca path") || e.Method != "CONNECT" || e.Client == "" || e.ClientName != "desk" {
 				t.Errorf("record %+v", e)
 			}
 		})
 	}
 	if all := s.requests(); len(all) > 0 {
 		t.Errorf("sites were asked: %v", all)
+	}
+}
+
+// A client that accepts the CA and rejects the time of a certificate has a wrong clock.
+func TestAClientWithAWrongClockIsRecordedAsSuch(t *testing.T) {
+	r := newRig(t, hello)
+	ca := testkit.Write(t, filepath.Join(t.TempDir(), "ca.pem"), string(r.caPEM))
+	for host, args := range map[string][]string{"early13.test": {"-tls1_3", "-attime", "1500000000"}, "late13.test": {"-tls1_3", "-attime", "2400000000"}, "late12.test": {"-tls1_2", "-attime", "2400000000"}} {
+		cmd := exec.Command(testkit.Program(t, "openssl"), append([]string{"s_client", "-proxy", r.addr, "-connect", host + ":443", "-servername", host, "-CAfile", ca, "-verify_return_error", "-quiet"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("%s was accepted:\n%s", host, out)
+		}
+		e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host })
+		if e.Decision.Reason != rules.ReasonUntrusted || !strings.Contains(e.Detail, audit.WrongClock) {
+			t.Errorf("%s: recorded as %q: %s", host, e.Decision.Reason, e.Detail)
+		}
 	}
 }
 

@@ -281,6 +281,10 @@ const People = "(people)"
 // TLSForHTTP begins the Detail of a connection on which TLS came where HTTP was expected.
 const TLSForHTTP = "TLS came in place of HTTP"
 
+// WrongClock is in the Detail of a failed handshake whose client rejected the time of a
+// certificate of heed.
+const WrongClock = "the clock of this client may be wrong: it says that a certificate of heed is not valid at its time"
+
 // Other replaces, in counts, all names beyond a bound.
 const Other = "(others)"
 

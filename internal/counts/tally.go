@@ -91,8 +91,11 @@ func (t *Tally) reasonLocked(q *request) {
 	switch {
 	case q.judged == audit.NotJudged:
 		k := unjudged(q.host, d.Verdict, d.Reason)
-		if d.Reason == rules.ReasonMalformed {
+		switch {
+		case d.Reason == rules.ReasonMalformed:
 			k.Detail = clip(q.detail) // these requests have nothing else in common
+		case d.Reason == rules.ReasonUntrusted && strings.Contains(q.detail, audit.WrongClock):
+			k.Detail = audit.WrongClock
 		}
 		*t.unjudged.At(k, ReasonCount{Host: audit.Other, Verdict: rules.Refuse.String()}, maxRefusal, ReasonCount.clone)++
 	case d.Verdict != rules.Allow:

@@ -90,7 +90,7 @@ func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
 	var tally Tally
 	for reason, details := range map[rules.Reason][]string{
 		rules.ReasonMalformed: {"TLS came in place of HTTP", "TLS came in place of HTTP", "the path contains a NUL octet"},
-		rules.ReasonUntrusted: {"one alert", "another alert"},
+		rules.ReasonUntrusted: {"one alert", "another alert", "an alert; " + audit.WrongClock + "; a hint"},
 	} {
 		for _, detail := range details {
 			e := asked("", rules.Decision{Reason: reason})
@@ -102,7 +102,7 @@ func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
 	for _, c := range tally.Summary().Unjudged {
 		got = append(got, fmt.Sprint(c.Count, " ", c.Reason, " ", c.Detail))
 	}
-	want := []string{"2 ca-untrusted ", "2 malformed TLS came in place of HTTP", "1 malformed the path contains a NUL octet"}
+	want := []string{"2 ca-untrusted ", "2 malformed TLS came in place of HTTP", "1 ca-untrusted " + audit.WrongClock, "1 malformed the path contains a NUL octet"}
 	if !slices.Equal(got, want) {
 		t.Errorf("it has %q, want %q", got, want)
 	}

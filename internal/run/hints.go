@@ -22,6 +22,10 @@ import (
 // printSealHint names the sealed run, which holds what no variable does. probe returns why
 // this machine cannot seal.
 func printSealHint(w io.Writer, bypass *bypassReport, s *counts.Summary, probe func() error) {
+	if slices.ContainsFunc(s.Unjudged, wrongClock) {
+		fmt.Fprintln(w, "  set the client's clock: by it a certificate of heed is not valid now, and its requests are not judged")
+		return
+	}
 	what := "holds it"
 	switch {
 	case s.Requests == 0 && !untrusting(s):
@@ -63,7 +67,12 @@ func (r *run) printNoEnvHint(w io.Writer, s *counts.Summary) {
 
 // untrusting reports whether a client rejected heed's CA and was not judged later.
 func untrusting(s *counts.Summary) bool {
-	return slices.ContainsFunc(s.Unjudged, func(c counts.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before })
+	return slices.ContainsFunc(s.Unjudged, func(c counts.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before && !wrongClock(c) })
+}
+
+// wrongClock reports whether a client rejected the time of a certificate of heed.
+func wrongClock(c counts.ReasonCount) bool {
+	return c.Reason == rules.ReasonUntrusted && c.Detail == audit.WrongClock
 }
 
 // printHints reports that nothing was judged and prints what makes the command use heed:

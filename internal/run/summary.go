@@ -229,7 +229,10 @@ func printSummary(w io.Writer, s *counts.Summary) {
 			return fmt.Sprintf("  not judged %d x %s: for various reasons", c.Count, c.Host)
 		}
 		text := fmt.Sprintf("  %s %d x %s: %s", cmp.Or(c.Class, "not judged"), c.Count, hostName(c.Host), console.ReasonText(c.Reason))
-		if c.Detail != "" {
+		switch {
+		case wrongClock(c):
+			return fmt.Sprintf("  %s %d x %s: %s", c.Class, c.Count, hostName(c.Host), c.Detail)
+		case c.Detail != "":
 			text += ": " + console.Printable(c.Detail)
 		}
 		return text

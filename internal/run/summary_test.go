@@ -224,6 +224,7 @@ func TestTheSealedRunIsTheAnswer(t *testing.T) {
 	ran := &bypassReport{Watched: true, Ignoring: []ignoring{{"/usr/bin/node", "20.20.2"}}}
 	rejected := &counts.Summary{Counts: counts.Counts{Requests: 1}, Unjudged: []counts.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
 	through := &counts.Summary{Counts: counts.Counts{Requests: 1}}
+	clock := &counts.Summary{Unjudged: []counts.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1, Detail: audit.WrongClock}}}
 	cannot := errors.New("this machine cannot seal a run: namespaces\nSet it")
 	const open = "  `heed run --sealed -- CMD` leaves no other way out: this run was not sealed, and what bypasses the proxy variables is not judged; works on this machine\n"
 	for _, c := range []struct {
@@ -236,6 +237,7 @@ func TestTheSealedRunIsTheAnswer(t *testing.T) {
 		{ran, through, nil, "  `heed run --sealed -- CMD` holds it; works on this machine\n"},
 		{nil, rejected, nil, "  `heed run --sealed -- CMD` makes the libraries of the system trust it; works on this machine\n"},
 		{some, rejected, nil, "  `heed run --sealed -- CMD` holds it, and makes the libraries of the system trust heed's CA; works on this machine\n"},
+		{nil, clock, nil, "  set the client's clock: by it a certificate of heed is not valid now, and its requests are not judged\n"},
 		{some, through, cannot, "  `heed run --sealed -- CMD` holds it; this machine cannot seal a run: namespaces (heed doctor)\n"},
 		{some, through, sealed.ErrUnsupported, ""},
 		{nil, &counts.Summary{}, sealed.ErrUnsupported, "  a container or virtual machine whose only exit is heed holds every program (heed help containers)\n"},

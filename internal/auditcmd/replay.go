@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/audit/replay"
@@ -27,6 +28,8 @@ type AuditReplayCmd struct {
 	Policy  string `placeholder:"DIR" help:"Compare with the robots.txt files in DIR, each named by its host."`
 	Purpose string `placeholder:"PURPOSE" help:"Report what sites would have refused for this purpose, such as training."`
 	JSON    bool   `name:"json" help:"Print one JSON object per record."`
+
+	found atomic.Bool // a file of Policy is that of a site in a record
 }
 
 // Run replays the records, one after the other.
@@ -40,11 +43,15 @@ func (c *AuditReplayCmd) Run(a *console.App) error {
 	if err != nil {
 		return fmt.Errorf("--purpose: %w", err)
 	}
-	return judgeEach(a, &c.recordFiles, "judging %s again", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Result, error) {
+	err = judgeEach(a, &c.recordFiles, "judging %s again", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Result, error) {
 		return replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: otherwise, Purposes: purposes, Progress: progress})
 	}, func(r *replay.Result) (same bool, err error) {
 		return r.Different == 0, c.print(a, r)
 	})
+	if status := console.Exit(0); c.Policy != "" && !c.found.Load() && (err == nil || errors.As(err, &status)) {
+		err = fmt.Errorf("--policy: no file in %s is named by the host of a site in the record, so that nothing was judged otherwise\nName the files as in the list of sites of `heed audit report`: example.org or example.org.txt", console.Printable(c.Policy))
+	}
+	return err
 }
 
 // otherwise returns the conditions to compare with, as the flags set them; nil when
@@ -67,14 +74,14 @@ func (c *AuditReplayCmd) otherwise() (f *replay.If, leave func(), err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("--policy: the directory cannot be opened: %w\nName one with files such as example.org.txt", err)
 		}
-		f.Policies, leave = policiesIn(dir), func() { _ = dir.Close() }
+		f.Policies, leave = c.policiesIn(dir), func() { _ = dir.Close() }
 	}
 	return f, leave, nil
 }
 
 // policiesIn returns a function that reads the robots.txt of an origin from dir: the
 // file named by host and port, otherwise by the host.
-func policiesIn(dir *os.Root) func(rules.Origin) ([]byte, bool, error) {
+func (c *AuditReplayCmd) policiesIn(dir *os.Root) func(rules.Origin) ([]byte, bool, error) {
 	return func(o rules.Origin) ([]byte, bool, error) {
 		for _, name := range []string{o.HostPort(), o.Host} {
 			for _, ending := range []string{"", ".txt"} {
@@ -82,6 +89,7 @@ func policiesIn(dir *os.Root) func(rules.Origin) ([]byte, bool, error) {
 				if errors.Is(err, os.ErrNotExist) {
 					continue
 				}
+				c.found.Store(true)
 				if err == nil {
 					err = rules.CheckFile(body)
 				}

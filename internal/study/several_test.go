@@ -95,8 +95,9 @@ func TestHeed_PhonesAreNoRobots(t *testing.T) {
 	}
 }
 
-// recordAt makes a record of heed with a robots.txt of a.test that was fetched at a time.
-func recordAt(t *testing.T, path, at, robots string) string {
+// recordAt makes a record of heed with the answer of a.test to a request for its robots.txt at a
+// time: a file, or as the status 403 one to a client in heed's place.
+func recordAt(t *testing.T, path, at string, status int, robots string) string {
 	t.Helper()
 	fetched, err := time.Parse(time.RFC3339, at)
 	if err != nil {
@@ -106,9 +107,13 @@ func recordAt(t *testing.T, path, at, robots string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "http", Host: "a.test", Port: 80}, Status: 200, FetchedAt: fetched}
+	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "http", Host: "a.test", Port: 80}, Status: status, FetchedAt: fetched}
 	answer.Pack([]byte(robots))
-	policy := rules.New(rules.Source{Origin: answer.Origin, State: rules.Available, Status: 200, FetchedAt: fetched, Snapshot: answer}, []byte(robots))
+	source := rules.Source{Origin: answer.Origin, State: rules.Available, Status: status, FetchedAt: fetched, Snapshot: answer}
+	if status == 403 {
+		source.State, answer.AskedAs = rules.Unavailable, "XBot/1.0"
+	}
+	policy := rules.New(source, []byte(robots))
 	agent := rules.Identify("XBot/1.0")
 	e := &audit.Entry{
 		ID: audit.NewID(), Time: fetched, Client: "192.0.2.7:4711", Agent: agent, UserAgent: "XBot/1.0", Method: "GET", Scheme: "http", Host: "a.test", Target: "/",
@@ -125,11 +130,11 @@ func recordAt(t *testing.T, path, at, robots string) string {
 }
 
 // In a log of whole seconds, a request in the second in which a file came into force counts
-// as after that; in one with fractions the times are compared as they are.
+// as after that, and in one of milliseconds one in that millisecond.
 func TestHeed_TimesAreComparedAtTheResolutionOfTheLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	record := recordAt(t, filepath.Join(dir, "audit.db"), "2025-03-01T10:00:00.7Z", "User-agent: *\nDisallow: /private\n")
+	record := recordAt(t, filepath.Join(dir, "audit.db"), "2025-03-01T10:00:00.7005Z", 200, "User-agent: *\nDisallow: /private\n")
 	policies, err := study.LoadPolicies(context.Background(), record, "")
 	if err != nil {
 		t.Fatal(err)
@@ -138,11 +143,25 @@ func TestHeed_TimesAreComparedAtTheResolutionOfTheLog(t *testing.T) {
 	if got := values(t, read(t, study.Options{Policies: policies}, whole), "obedience", "not_allowed unknown"); got != "1 | 1\n" {
 		t.Errorf("of whole seconds: %s", got)
 	}
-	fine := testkit.Write(t, filepath.Join(dir, "fine.log"), `{"time":"2025-03-01T10:00:00.5Z","client":"192.0.2.1","host":"a.test","request":"GET /private/x HTTP/1.1","status":200,"user_agent":"XBot/1.0"}
-{"time":"2025-03-01T10:00:00.8Z","client":"192.0.2.1","host":"a.test","request":"GET /private/x HTTP/1.1","status":200,"user_agent":"XBot/1.0"}
+	fine := testkit.Write(t, filepath.Join(dir, "fine.log"), `{"time":"2025-03-01T10:00:00.699Z","client":"192.0.2.1","host":"a.test","request":"GET /private/x HTTP/1.1","status":200,"user_agent":"XBot/1.0"}
+{"time":"2025-03-01T10:00:00.700Z","client":"192.0.2.1","host":"a.test","request":"GET /private/x HTTP/1.1","status":200,"user_agent":"XBot/1.0"}
 `)
 	if got := values(t, read(t, study.Options{Policies: policies}, fine), "obedience", "not_allowed unknown"); got != "1 | 1\n" {
-		t.Errorf("with fractions: %s", got)
+		t.Errorf("of milliseconds: %s", got)
+	}
+}
+
+// A site whose robots.txt is 403 for heed and for one client has none for any client.
+func TestHeed_ASiteThatDeniesItsRulesHasNone(t *testing.T) {
+	t.Parallel()
+	record := recordAt(t, filepath.Join(t.TempDir(), "audit.db"), "2025-03-01T10:00:00Z", 403, "")
+	policies, err := study.LoadPolicies(context.Background(), record, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := lines(t, []any{"a.test", "192.0.2.1", 36001, "/x", 200, "XBot/1.0"}, []any{"a.test", "192.0.2.2", 36002, "/x", 200, "YBot/1.0"})
+	if got := values(t, read(t, study.Options{Policies: policies}, log), "obedience", "token no_file unknown"); got != "xbot | 1 | 0\nybot | 1 | 0\n" {
+		t.Errorf("the classes are\n%s", got)
 	}
 }
 

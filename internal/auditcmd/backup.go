@@ -59,16 +59,12 @@ func (c *AuditBackupCmd) Run(a *console.App) error {
 type AuditExportCmd struct {
 	recordFiles
 	auditWindow
-	JSONL   bool   `xor:"form" required:"" name:"jsonl" help:"Print one JSON object per decision, without empty fields."`
-	CSV     bool   `xor:"form" required:"" name:"csv" help:"Print a CSV table with every field."`
-	Parquet string `xor:"form" required:"" hidden:""`
+	JSONL bool `xor:"form" required:"" name:"jsonl" help:"Print one JSON object per decision, without empty fields."`
+	CSV   bool `xor:"form" required:"" name:"csv" help:"Print a CSV table with every field."`
 }
 
 // Run writes the decisions to stdout.
 func (c *AuditExportCmd) Run(a *console.App) error {
-	if c.Parquet != "" {
-		return errors.New("heed writes no Parquet\nWrite --csv or --jsonl, which DuckDB, pandas and R read and convert")
-	}
 	f, err := c.filter(a.Now())
 	if err != nil {
 		return err

@@ -8,7 +8,9 @@ import (
 	_ "embed" // help.txt
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
@@ -189,13 +191,24 @@ func knownVerb(model *kong.Application, args []string) error {
 	if slices.Contains(verbs, args[0]) {
 		return nil
 	}
-	if len(args) == 1 && args[0] == "version" {
+	if args[0] == "version" {
 		return errors.New("there is no command \"version\"; it is heed --version")
 	}
 	if near := console.Nearest(args[0], verbs); near != "" {
 		return fmt.Errorf("there is no command %q; did you mean %q?\nSee `heed --help`", args[0], near)
 	}
-	return fmt.Errorf("there is no command %q; the commands are %s\nTo run a program through heed: heed run -- %s", args[0], strings.Join(verbs, ", "), console.Printable(args[0]))
+	leaves := map[string][]string{}
+	for _, leaf := range model.Leaves(true) {
+		leaves[leaf.Name] = append(leaves[leaf.Name], "heed "+leaf.Path())
+	}
+	if near := console.Nearest(args[0], slices.Sorted(maps.Keys(leaves))); near != "" {
+		return fmt.Errorf("there is no command %q; did you mean \"%s\"?\nSee `heed --help`", args[0], strings.Join(leaves[near], "\" or \""))
+	}
+	next := "See `heed --help`"
+	if _, err := exec.LookPath(args[0]); err == nil {
+		next = "To run a program through heed: heed run -- " + console.Printable(args[0])
+	}
+	return fmt.Errorf("there is no command %q; the commands are %s\n%s", args[0], strings.Join(verbs, ", "), next)
 }
 
 // usageError words an error of the parser about the command line, and adds what to type.
@@ -239,6 +252,9 @@ func childNames(node *kong.Node) []string {
 
 // parserWords puts what the parser expects of a value into a sentence.
 func parserWords(text string) string {
+	if flags, found := strings.CutPrefix(text, "missing flags: "); found {
+		return "one of these flags is required: " + strings.ReplaceAll(flags, " or ", ", ")
+	}
 	name, fault, found := strings.Cut(text, ": expected ")
 	if !found {
 		return text

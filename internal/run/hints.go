@@ -67,7 +67,9 @@ func (r *run) printNoEnvHint(w io.Writer, s *counts.Summary) {
 
 // untrusting reports whether a client rejected heed's CA and was not judged later.
 func untrusting(s *counts.Summary) bool {
-	return slices.ContainsFunc(s.Unjudged, func(c counts.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before && !wrongClock(c) })
+	return slices.ContainsFunc(s.Unjudged, func(c counts.ReasonCount) bool {
+		return c.Reason == rules.ReasonUntrusted && c.Count > c.Before && !wrongClock(c)
+	})
 }
 
 // wrongClock reports whether a client rejected the time of a certificate of heed.

@@ -43,7 +43,6 @@ type StudyCmd struct {
 	HTML      bool     `xor:"form" name:"html" help:"Print one self-contained HTML page."`
 	JSON      bool     `xor:"form" name:"json" help:"Print one JSON object with all tables."`
 	CSV       string   `name:"csv" placeholder:"DIR" help:"Write tables, requests, queries and a codebook to a new directory."`
-	Parquet   string   `hidden:""`
 	Methods   bool     `xor:"form" help:"Print the definitions of all tables and exit."`
 	Logs      []string `arg:"" optional:"" name:"log" help:"Access logs; - is standard input."`
 }
@@ -53,9 +52,6 @@ func (c *StudyCmd) Run(a *console.App) error {
 	if c.Methods {
 		_, err := io.WriteString(a.Stdout, study.MethodsText())
 		return err
-	}
-	if c.Parquet != "" {
-		return errors.New("heed writes no Parquet\nWrite --csv, whose requests.csv DuckDB, pandas and R read and convert")
 	}
 	if len(c.Logs) == 0 {
 		return errors.New("no log is named\nName access logs, or - for standard input")

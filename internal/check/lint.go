@@ -75,7 +75,7 @@ func (c *LintCmd) Run(a *console.App) error {
 
 // lint prints the findings of one file and returns the exit status.
 func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status int, err error) {
-	found, err := c.findings(a, name, site)
+	name, found, err := c.findings(a, name, site)
 	if err != nil {
 		return 0, err
 	}
@@ -95,31 +95,31 @@ func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status i
 }
 
 // findings returns the findings about a file, or about the robots.txt of a site and the
-// licences that it names.
-func (c *LintCmd) findings(a *console.App, name string, site rules.Origin) ([]finding, error) {
+// licences that it names, with the name of what was read.
+func (c *LintCmd) findings(a *console.App, name string, site rules.Origin) (read string, found []finding, err error) {
 	profile, _ := rules.ParseProfile(c.Profile) // it was checked
 	if isURL(name) {
 		text, o, licences, err := c.fetch(a, name)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
-		all := findings(name, profile, o, text)
+		all := findings(o.RobotsURL(), profile, o, text)
 		for _, address := range slices.Sorted(maps.Keys(licences)) {
 			all = append(all, licenceFindings(address, licences[address])...)
 		}
-		return all, nil
+		return o.RobotsURL(), all, nil
 	}
 	text, err := readRobots(a, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w\nTo look at a site's, write its URL, such as https://example.org/", err)
+		return "", nil, fmt.Errorf("%w\nTo look at a site's, write its URL, such as https://example.org/", err)
 	case err != nil:
-		return nil, err
+		return "", nil, err
 	}
 	if l, ok := signal.ReadLicence(text); ok {
-		return licenceFindings(name, l), nil
+		return name, licenceFindings(name, l), nil
 	}
-	return findings(name, profile, site, text), nil
+	return name, findings(name, profile, site, text), nil
 }
 
 // licenceFindings returns the findings about a licence.

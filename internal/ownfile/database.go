@@ -33,6 +33,7 @@ type database struct {
 	readers []*Use // of these
 	open    int    // descriptors
 	claimed bool   // by one of them
+	bare    bool   // there was no write-ahead log when SQLite opened it first
 	closing []*os.File
 	ending  chan struct{} // closed when readers may begin again; nil: they may
 }
@@ -80,21 +81,33 @@ func (u *Use) Opened(path string) {
 
 func (u *Use) addLocked(d *database) {
 	u.of = append(u.of, d)
+	if d.conns == 0 {
+		d.bare = !d.hasLog()
+	}
 	if d.conns++; u.stop != nil {
 		d.readers = append(d.readers, u)
 	}
 }
 
-// Ended notes that SQLite has closed the connection, or could not open it.
-func (u *Use) Ended() {
+func (d *database) hasLog() bool {
+	_, err := os.Lstat(d.path + "-wal")
+	return err == nil
+}
+
+// Ended notes that SQLite has closed the connection, or could not open it. left reports that no
+// other one of this process is open, and that the files are beside the database which readers
+// make there.
+func (u *Use) Ended() (left bool) {
 	databases.Lock()
 	defer databases.Unlock()
 	for _, d := range u.of {
 		d.conns--
+		left = left || d.conns == 0 && d.bare && d.hasLog()
 		d.readers = slices.DeleteFunc(d.readers, func(o *Use) bool { return o == u })
 		d.tidyLocked()
 	}
 	u.of = nil
+	return left
 }
 
 // databaseAtLocked returns the database at path; nil when there is no file.

@@ -28,6 +28,8 @@ type Conn struct {
 	pool    *sql.DB         // of this connection alone
 	stopped context.Context // ends those of a reader that must be closed
 	release func(error)     // of Within; nil: it was not called
+	path    string
+	reader  bool // it cannot write
 	use     *ownfile.Use
 }
 
@@ -54,7 +56,7 @@ func Open(path, mode string, wait time.Duration) (*Conn, error) {
 		return nil, err
 	}
 	use.Opened(path)
-	c.Context, c.stopped, c.use = stopped, stopped, use
+	c.Context, c.stopped, c.use, c.path, c.reader = stopped, stopped, use, path, stop != nil
 	return c, nil
 }
 
@@ -86,11 +88,19 @@ func (o alone) Connect(context.Context) (driver.Conn, error) { return o.Conn, ni
 // Driver returns the driver of SQLite.
 func (o alone) Driver() driver.Driver { return new(sqlite.Driver) }
 
-// Close closes the connection.
+// Close closes the connection. The files that readers make beside a database which had none are
+// removed by SQLite, as the last connection that may write does, unless another process has it
+// open.
 func (c *Conn) Close() error {
 	err := c.pool.Close()
-	if c.use.Ended(); c.release != nil {
+	left := c.use.Ended()
+	if c.release != nil {
 		c.release(nil)
+	}
+	if left && c.reader {
+		if last, err := Open(c.path, "rw", 0); err == nil {
+			_ = last.Close() // the files stay where they cannot be removed
+		}
 	}
 	return err
 }

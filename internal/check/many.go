@@ -32,7 +32,6 @@ func (j *Judge) AskAll(ctx context.Context, userAgent string, addresses []string
 type Site struct {
 	of   *Sites
 	kept map[keptKey]kept
-	size int
 }
 
 type keptKey struct {
@@ -46,16 +45,12 @@ type kept struct {
 	robots, by string
 }
 
-// Size returns about how much memory the rules of the site take, in bytes.
-func (s *Site) Size() int { return s.size }
-
 // Check judges URLs of the site, all of one origin and together no longer than
 // control.MaxSiteURLs, as control.Client.Check does. With first, the first Judgement has
 // the delay and the sitemaps.
 func (s *Site) Check(ctx context.Context, agent string, urls []string, first bool) ([]*control.Judgement, error) {
 	m := s.of
 	if m.client != nil {
-		s.size = remoteSize
 		q := &control.CheckRequest{
 			Agent: agent, Profile: m.check.Profile, Client: m.check.Client,
 			Flags: m.judge.Rules.Flags, Explain: m.judge.Explain, Delay: first && m.judge.Delays, Sitemaps: first && m.judge.Sitemaps,
@@ -81,13 +76,9 @@ func (s *Site) policy(ctx context.Context, o rules.Origin, userAgent string) (*r
 			s.kept = map[keptKey]kept{}
 		}
 		s.kept[k] = had
-		s.size += had.policy.Size()
 	}
 	return had.policy, had.robots, had.by
 }
-
-// remoteSize is the Size of a Site whose rules the running heed has.
-const remoteSize = 4 << 10
 
 // Sites judges the URLs of many sites, by the running heed, with its settings and stored files,
 // or in this process, as `heed check` does. It is safe for concurrent use.

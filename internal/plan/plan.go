@@ -1,15 +1,17 @@
 // Package plan sums up what a crawl will get: for each site of a list of URLs which pages are
 // allowed, by which rules others are not, and how long it takes at the delay that applies.
 //
-// Memory grows with the sites, not with the URLs: those that are not judged yet wait in a
-// temporary file. The package has no network; a Judge answers for it.
+// The list is read first, into a temporary file of SQLite; then its sites are judged, some at the
+// same time. Memory grows neither with the URLs nor with the sites. The package has no network; a
+// Judge answers for it.
 package plan
 
 import (
 	"cmp"
 	"context"
 	"sync"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"heed/internal/control"
 	"heed/rules"
@@ -20,8 +22,6 @@ type Judge interface {
 	// Check judges URLs together no longer than control.MaxSiteURLs. With first, the first
 	// Judgement has what is the same for all of them, the delay included.
 	Check(ctx context.Context, agent string, urls []string, first bool) ([]*control.Judgement, error)
-	// Size returns about how much memory the Judge takes, in bytes.
-	Size() int
 }
 
 // Options are those of a Plan. Zero numbers mean the defaults.
@@ -35,89 +35,48 @@ type Options struct {
 	// list within a site; nil: it is not called. An error ends the plan.
 	Page func(url string, allowed bool) error
 
-	TempDir  string        // of the file for URLs that wait; empty: that of os.TempDir
-	Waiting  int           // octets of URLs that wait in memory
-	Held     int           // octets of rules that are held before the list has ended
-	MaxSites int           // that are planned together; more are planned in further rounds
-	AtOnce   int           // sites whose rules are waited for at the same time, without slow ones
-	AtMost   int           // with slow ones
-	Slow     time.Duration // after which a site whose rules have not come leaves its place to another one
-}
-
-func (o *Options) setDefaults() {
-	o.Waiting = cmp.Or(o.Waiting, 64<<20)
-	o.Held = cmp.Or(o.Held, 256<<20)
-	o.MaxSites = cmp.Or(o.MaxSites, 1_000_000)
-	o.AtOnce = cmp.Or(o.AtOnce, 64)
-	o.AtMost = cmp.Or(o.AtMost, 480) // of the 512 fetches that a cache makes at a time
-	o.Slow = cmp.Or(o.Slow, time.Second)
+	Recent int // bytes of URLs in memory before they are written to the file
+	AtOnce int // sites whose rules are waited for at the same time
 }
 
 // Site is one site of the list.
 type Site struct {
-	Origin  rules.Origin
+	Origin  string
 	Columns []Column
 	Partial bool // the plan was ended before all of its pages were judged
-
-	waiting []byte // URLs in memory, each with a newline
-	last    int64  // the last block of those in the file, or noBlock
-	judge   Judge  // nil: it was not begun, or is done
-	size    int    // of judge, as counted
-	running bool   // a goroutine works on it
-	known   bool   // its rules are: its first page is judged
-	queued  bool
-	lost    bool // pages were not judged, since the plan was ended
-	done    bool
 }
 
 // Plan is a plan in the making. Add and Progress may be called by any goroutine.
 type Plan struct {
-	o      Options
-	ctx    context.Context
-	cancel context.CancelFunc
+	o   Options
+	ctx context.Context // its end ends the plan early
 
-	mu       sync.Mutex
-	changed  sync.Cond // a site is done, or the plan is ended
-	sites    map[rules.Origin]*Site
-	fresh    []*Site // not begun, in the order of the list
-	again    []*Site // begun, with URLs that wait, or to be finished
-	file     spill
-	beyond   spill // URLs of sites beyond MaxSites
-	further  int64 // how many those are
-	last     int64 // the last block of beyond
-	gather   []byte
-	waiting  int // octets in Site.waiting
-	held     int // octets of the judges
-	quick    int // places taken, without those of slow sites
-	slow     int
-	finished int  // sites of this round
-	ended    bool // nothing is added any more in this round
-	cut      bool // the context ended before that: pages may be missing
-	err      error
-
+	mu       sync.Mutex // of those below
+	list     list
 	progress Progress
-	judging  chan struct{} // has room for each site that is judged by rules that are known
-	totals   []Total
-	doneMu   sync.Mutex // Done is called with it, and totals are changed
-	pageMu   sync.Mutex // Page is called with it
+	err      error // of list; nothing is added after it
+
+	judging chan struct{} // has room for each site that is judged by rules that are known
+	out     sync.Mutex    // Done and Page are called with it, and totals are changed
+	totals  []Total
 }
 
 // Progress is how far a Plan is.
 type Progress struct {
-	Sites  int64 `json:"sites"`
+	Sites  int64 `json:"sites"`      // in the file
 	Done   int64 `json:"sites_done"` // with all of their pages
 	URLs   int64 `json:"pages"`      // that were added
 	Judged int64 `json:"-"`
-	Rounds int64 `json:"-"` // beyond the first, of MaxSites each
 }
+
+// judgeAtOnce bounds the sites that are judged at the same time by rules that are known, which
+// takes memory and no time on the network.
+const judgeAtOnce = 16
 
 // New returns a plan. The end of ctx ends it early.
 func New(ctx context.Context, o Options) *Plan {
-	o.setDefaults()
-	p := &Plan{judging: make(chan struct{}, judgeAtOnce), o: o, sites: map[rules.Origin]*Site{}, last: noBlock, totals: make([]Total, len(o.Agents))}
-	p.ctx, p.cancel = context.WithCancel(ctx)
-	p.changed.L = &p.mu
-	p.file.dir, p.beyond.dir = o.TempDir, o.TempDir
+	o.Recent, o.AtOnce = cmp.Or(o.Recent, 16<<20), cmp.Or(o.AtOnce, 256)
+	p := &Plan{o: o, ctx: ctx, judging: make(chan struct{}, judgeAtOnce), totals: make([]Total, len(o.Agents))}
 	for i, agent := range o.Agents {
 		p.totals[i] = Total{Agent: agent, Longest: []Long{}}
 	}
@@ -140,91 +99,12 @@ func (p *Plan) Add(address string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx.Err() == nil {
+	if p.ctx.Err() == nil && p.err == nil {
 		p.progress.URLs++
-		p.add(o, address)
+		p.err = p.list.add(o, address, p.o.Recent)
+		p.progress.Sites = p.list.sites
 	}
 	return nil
-}
-
-// judgeAtOnce bounds the sites that are judged at the same time by rules that are known, which
-// takes memory and no time on the network.
-const judgeAtOnce = 16
-
-// maxBlock is the size from which on the URLs of a site that wait are written to the file, in
-// octets. jobSize is that from which on those of a site that was begun are judged.
-const (
-	maxBlock = 512 << 10
-	jobSize  = 32 << 10
-)
-
-// add adds a page of the site at o.
-func (p *Plan) add(o rules.Origin, address string) {
-	s := p.sites[o]
-	switch {
-	case s == nil && len(p.sites) >= p.o.MaxSites:
-		p.postpone(address)
-		return
-	case s == nil:
-		s = &Site{Origin: o, last: noBlock}
-		p.sites[o] = s
-		p.fresh = append(p.fresh, s)
-		p.progress.Sites++
-	}
-	s.waiting = append(append(s.waiting, address...), '\n')
-	p.waiting += len(address) + 1
-	switch {
-	case p.waiting > p.o.Waiting:
-		for _, s := range p.sites {
-			p.spill(s)
-		}
-		p.fail(p.file.flush())
-	case len(s.waiting) >= maxBlock && (s.judge == nil || s.running):
-		p.spill(s)
-		p.fail(p.file.flush())
-	case len(s.waiting) >= jobSize && s.judge != nil:
-		p.queue(s)
-	}
-	p.dispatch()
-}
-
-// spill writes the URLs of s that wait in memory to the file.
-func (p *Plan) spill(s *Site) {
-	if len(s.waiting) == 0 {
-		return
-	}
-	at, err := p.file.write(s.last, s.waiting)
-	if err != nil {
-		p.fail(err)
-		return
-	}
-	p.waiting -= len(s.waiting)
-	s.last, s.waiting = at, nil
-}
-
-// postpone keeps a page for the next round.
-func (p *Plan) postpone(address string) {
-	p.further++
-	if p.gather = append(append(p.gather, address...), '\n'); len(p.gather) >= maxBlock {
-		p.flushFurther()
-	}
-}
-
-func (p *Plan) flushFurther() {
-	at, err := p.beyond.write(p.last, p.gather)
-	if err == nil {
-		err = p.beyond.flush()
-	}
-	p.last, p.gather = at, p.gather[:0]
-	p.fail(err)
-}
-
-// fail ends the plan with an error; nil changes nothing.
-func (p *Plan) fail(err error) {
-	if err != nil && p.err == nil {
-		p.err = err
-		p.cancel()
-	}
 }
 
 // Progress returns how far p is.
@@ -234,58 +114,135 @@ func (p *Plan) Progress() Progress {
 	return p.progress
 }
 
-// Finish judges what is left and returns the totals, by agent. left is how many pages are not
+// Finish judges what was added and returns the totals, by agent. left is how many pages are not
 // judged, since the context ended.
 func (p *Plan) Finish() (totals []Total, left int64, err error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.cancel()
-	defer func() { p.file.close(); p.beyond.close() }()
-	p.finishRound()
-	for p.further > 0 && p.ctx.Err() == nil {
-		if err := p.nextRound(); err != nil {
-			p.fail(err)
-		}
-		p.finishRound()
+	p.err = cmp.Or(p.err, p.list.flush())
+	p.progress.Sites = p.list.sites
+	p.mu.Unlock()
+	defer p.list.close()
+	if p.err == nil {
+		p.err = p.judgeAll()
 	}
 	return p.totals, p.progress.URLs - p.progress.Judged, p.err
 }
 
-// finishRound waits until all sites are done.
-func (p *Plan) finishRound() {
-	p.ended, p.cut = true, p.ctx.Err() != nil
-	for _, s := range p.sites {
-		if s.judge != nil && !s.running {
-			p.queue(s)
-		}
+// judgeAll judges the sites, until an error or the end of the plan.
+func (p *Plan) judgeAll() error {
+	sites, ctx := errgroup.WithContext(p.ctx)
+	sites.SetLimit(p.o.AtOnce)
+	for id := int64(1); id <= p.list.sites && ctx.Err() == nil; id++ {
+		sites.Go(func() error { return p.judgeSite(ctx, id) })
 	}
-	p.dispatch()
-	for p.finished < len(p.sites) {
-		p.changed.Wait()
+	return sites.Wait()
+}
+
+// judgeSite judges the pages of a site, adds it to the totals and passes it on.
+func (p *Plan) judgeSite(ctx context.Context, id int64) error {
+	s := &Site{Columns: make([]Column, len(p.o.Agents))}
+	for i, agent := range p.o.Agents {
+		s.Columns[i].Agent = agent
+	}
+	err := p.judgeRows(ctx, s, id)
+	if s.Partial = err != nil; ctx.Err() != nil {
+		err = nil
+	}
+	p.out.Lock()
+	defer p.out.Unlock()
+	if s.Columns[0].First == nil {
+		return err
+	}
+	for i := range s.Columns {
+		p.totals[i].add(s.Origin, &s.Columns[i])
+	}
+	if !s.Partial {
+		p.mu.Lock()
+		p.progress.Done++
+		p.mu.Unlock()
+	}
+	return cmp.Or(err, p.o.Done(s))
+}
+
+// judgeRows judges the pages of a site.
+func (p *Plan) judgeRows(ctx context.Context, s *Site, id int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rows, err := p.list.of(id)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	judge := p.o.Open()
+	for {
+		origin, urls, err := next(rows)
+		if err != nil || urls == nil {
+			return err
+		}
+		s.Origin = origin
+		p.mu.Unlock()
+		err = p.judgeRow(ctx, s, judge, urls)
+		if p.mu.Lock(); err != nil {
+			return err
+		}
 	}
 }
 
-// nextRound adds the pages that were postponed.
-func (p *Plan) nextRound() error {
-	if len(p.gather) > 0 {
-		p.flushFurther()
-	}
-	before, last := p.beyond, p.last
-	p.beyond, p.last, p.gather, p.further = spill{dir: p.o.TempDir}, noBlock, nil, 0
-	defer before.close()
-	p.file.close()
-	p.file = spill{dir: p.o.TempDir}
-	p.sites, p.finished, p.ended = map[rules.Origin]*Site{}, 0, false
-	p.progress.Rounds++
-	for urls, err := range before.blocks(last) {
-		if p.ctx.Err() != nil || err != nil {
+// judgeRow judges pages of s that were added together. Of the first ones, the rules are waited for
+// with one.
+func (p *Plan) judgeRow(ctx context.Context, s *Site, judge Judge, urls []string) error {
+	if s.Columns[0].First == nil {
+		if err := p.judgeSome(ctx, s, judge, urls[:1]); err != nil {
 			return err
 		}
-		for _, address := range urls {
-			o, _, err := rules.ParseURL(address)
-			if err == nil { // as it was before
-				p.add(o, address)
-			}
+		urls = urls[1:]
+	}
+	if len(urls) == 0 {
+		return nil
+	}
+	p.judging <- struct{}{}
+	defer func() { <-p.judging }()
+	return p.judgeSome(ctx, s, judge, urls)
+}
+
+// judgeSome judges a few URLs of s for all agents. They count for all of them or for none.
+func (p *Plan) judgeSome(ctx context.Context, s *Site, judge Judge, urls []string) error {
+	all := make([][]*control.Judgement, len(s.Columns))
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		list, err := judge.Check(ctx, c.Agent, urls, c.First == nil)
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+		all[i] = list
+	}
+	for i, list := range all {
+		c := &s.Columns[i]
+		c.First = cmp.Or(c.First, list[0])
+		for _, a := range list {
+			c.add(a)
+		}
+	}
+	p.mu.Lock()
+	p.progress.Judged += int64(len(urls))
+	p.mu.Unlock()
+	return p.pages(urls, all)
+}
+
+// pages calls Page.
+func (p *Plan) pages(urls []string, all [][]*control.Judgement) error {
+	if p.o.Page == nil {
+		return nil
+	}
+	p.out.Lock()
+	defer p.out.Unlock()
+	for n, url := range urls {
+		allowed := true
+		for _, list := range all {
+			allowed = allowed && list[n].Allowed
+		}
+		if err := p.o.Page(url, allowed); err != nil {
+			return err
 		}
 	}
 	return nil

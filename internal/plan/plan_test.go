@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,11 +17,8 @@ import (
 
 // judge refuses URLs with /no, by line 2, for agent "a", and allows all to others.
 type judge struct {
-	size int
 	hang func(url string) // before a first judgement; nil: it does not
 }
-
-func (j *judge) Size() int { return j.size }
 
 func (j *judge) Check(ctx context.Context, agent string, urls []string, first bool) (list []*control.Judgement, err error) {
 	if first && j.hang != nil {
@@ -60,8 +56,8 @@ func making(ctx context.Context, o Options) (*Plan, *made) {
 	m := &made{sites: map[string][]int64{}, pages: map[string][]string{}}
 	o.Done = func(s *Site) error {
 		c := &s.Columns[0]
-		m.sites[s.Origin.String()] = []int64{c.Pages(), c.Refused()}
-		m.order = append(m.order, s.Origin.String())
+		m.sites[s.Origin] = []int64{c.Pages(), c.Refused()}
+		m.order = append(m.order, s.Origin)
 		if s.Partial {
 			m.partial++
 		}
@@ -79,19 +75,16 @@ func making(ctx context.Context, o Options) (*Plan, *made) {
 func TestPlan_EveryPageCountsOnce(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Options{
-		"in memory":        {},
-		"in a file":        {Waiting: 500},
-		"few rules":        {Held: 1},
-		"one at a time":    {AtOnce: 1, AtMost: 1, Waiting: 500},
-		"in rounds":        {MaxSites: 7},
-		"in rounds, files": {MaxSites: 3, Waiting: 100, Held: 1, AtOnce: 2, AtMost: 2},
+		"in memory":     {},
+		"in a file":     {Recent: 500},
+		"one at a time": {AtOnce: 1, Recent: 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			opened := 0
-			o.Agents, o.TempDir = []string{"a", "b"}, t.TempDir()
-			o.Open = func() Judge { mu.Lock(); defer mu.Unlock(); opened++; return &judge{size: 10} }
+			o.Agents = []string{"a", "b"}
+			o.Open = func() Judge { mu.Lock(); defer mu.Unlock(); opened++; return &judge{} }
 			p, got := making(t.Context(), o)
 			want, refused := map[string][]string{}, int64(0)
 			for i := range 4000 {
@@ -123,45 +116,7 @@ func TestPlan_EveryPageCountsOnce(t *testing.T) {
 			if len(b.Longest) != maxLong || b.Longest[0].Seconds != 472 || b.Seconds != 472 || b.InTurn != 8000 || a.InTurn != float64(2*(4000-refused)) {
 				t.Errorf("%+v", totals)
 			}
-			if left, _ := os.ReadDir(o.TempDir); len(left) > 0 {
-				t.Errorf("files are left: %v", left)
-			}
 		})
-	}
-}
-
-// A site that does not answer leaves its place to others, also when there is one place.
-func TestPlan_ASlowSiteHoldsUpNothingElse(t *testing.T) {
-	t.Parallel()
-	others := make(chan struct{})
-	o := Options{Agents: []string{"b"}, AtOnce: 1, AtMost: 3, Slow: 1}
-	o.Open = func() Judge {
-		return &judge{hang: func(url string) {
-			if strings.Contains(url, "slow") {
-				<-others
-			}
-		}}
-	}
-	p, got := making(t.Context(), o)
-	done := p.o.Done
-	p.o.Done = func(s *Site) error {
-		err := done(s)
-		if len(got.order) == 20 {
-			close(others)
-		}
-		return err
-	}
-	for i := range 22 {
-		name := "quick"
-		if i < 2 {
-			name = "slow"
-		}
-		if err := p.Add(fmt.Sprintf("http://%s%d.test/", name, i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, left, err := p.Finish(); err != nil || left != 0 || len(got.order) != 22 || !strings.Contains(got.order[21], "slow") {
-		t.Errorf("%d left, %v: %v", left, err, got.order)
 	}
 }
 
@@ -169,7 +124,7 @@ func TestPlan_AnEndInTheMiddle(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
 	added := make(chan struct{})
-	o := Options{Agents: []string{"a"}, AtOnce: 2, AtMost: 2}
+	o := Options{Agents: []string{"a"}, AtOnce: 2}
 	o.Open = func() Judge {
 		return &judge{hang: func(url string) {
 			switch {

@@ -70,7 +70,7 @@ func row(s *plan.Site, c *plan.Column) []any {
 	}
 	n := func(k reason.Class) int64 { return c.Counts[k] }
 	return []any{
-		s.Origin.String(), c.Agent, robotsText(c), c.Pages(), c.Pages() - c.Refused(), c.Refused(), unlessZero(c.Delay()), unlessZero(c.Seconds()),
+		s.Origin, c.Agent, robotsText(c), c.Pages(), c.Pages() - c.Refused(), c.Refused(), unlessZero(c.Delay()), unlessZero(c.Seconds()),
 		n(reason.RefusedByRule), n(reason.RefusedByStatement), n(reason.RefusedByOperator),
 		n(reason.RulesUnavailable), n(reason.Failed), c.Requested(),
 		delayBy(c), d.MaxWait, tidy(c.First.Age), c.First.Robots, strings.Join(why, "; "),
@@ -144,7 +144,7 @@ func (o *output) site(s *plan.Site) (err error) {
 		case o.JSON:
 			causes, others := c.Causes()
 			err = console.NewJSON(o.w).Encode(siteLine{
-				s.Origin.String(), c.Agent, c.First.Robots, c.First.State, c.First.By, c.First.Age, c.First.Stale, c.Unavailable, s.Partial, c.Pages(),
+				s.Origin, c.Agent, c.First.Robots, c.First.State, c.First.By, c.First.Age, c.First.Stale, c.Unavailable, s.Partial, c.Pages(),
 				c.Pages() - c.Refused(), c.Refused(), c.Observed, c.Counts, append([]plan.Cause{}, causes...), others, c.First.Delay, c.Requested(), tidy(c.Seconds()),
 			})
 		case o.CSV:

@@ -185,9 +185,6 @@ func (o *output) totalText(s *summary) {
 	for i := range s.Totals {
 		namesText(o.w, &s.Totals[i])
 	}
-	if p.Rounds > 0 {
-		fmt.Fprintf(o.w, "There are more than 1,000,000 sites: they were planned in %d rounds, one after the other.\n", p.Rounds+1)
-	}
 	if len(s.Totals) > 1 {
 		o.agents(s.Totals)
 	}

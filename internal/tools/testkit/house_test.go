@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 	"heed/internal/auditcmd":               {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/ownfile", "heed/internal/safetext", "heed/internal/signal", "heed/internal/table", "heed/internal/why", "heed/rules"},
 	"heed/internal/studycmd":               {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/ownfile", "heed/internal/safetext", "heed/internal/study"},
 	"heed/internal/plancmd":                {"heed/internal/accesslog", "heed/internal/figures", "heed/internal/plan", "heed/internal/reason", "heed/internal/signal", "heed/internal/table", "heed/proxy/upstream", "heed/rules"},
-	"heed/internal/plan":                   {"heed/internal/coding", "heed/internal/control", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/plan":                   {"heed/internal/coding", "heed/internal/control", "heed/internal/reason", "heed/internal/safetext", "heed/internal/sqlite", "heed/rules"},
 	"heed/internal/study":                  {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/memo", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
 	"heed/internal/accesslog":              {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/coding", "heed/internal/memo", "heed/internal/sqlite", "heed/rules"},
 	"heed/internal/table":                  {"heed/internal/figures", "heed/internal/safetext"},

@@ -195,6 +195,19 @@ func (c *AuditProveCmd) write(a *console.App, e *store.Evidence) error {
 	return err
 }
 
+// readKey returns a public key that is given as heed audit key prints it, or by the name of a file
+// with it; empty when none is.
+func readKey(key string) (string, error) {
+	if key == "" || strings.Count(key, "+") >= 2 {
+		return key, nil
+	}
+	text, err := os.ReadFile(key)
+	if err != nil {
+		return "", fmt.Errorf("%s is neither a key as `heed audit key` prints it nor a file that can be read: %w", console.Quoted(key), err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
 // AuditCheckProofCmd is `heed audit check-proof`.
 type AuditCheckProofCmd struct {
 	Key  string `placeholder:"KEY|FILE" help:"Require this key, as heed audit key prints it."`
@@ -207,13 +220,9 @@ func (c *AuditCheckProofCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	key := c.Key
-	if key != "" && strings.Count(key, "+") < 2 {
-		file, err := os.ReadFile(key)
-		if err != nil {
-			return fmt.Errorf("%s is neither a key as `heed audit key` prints it nor a file that can be read: %w", console.Quoted(key), err)
-		}
-		key = strings.TrimSpace(string(file))
+	key, err := readKey(c.Key)
+	if err != nil {
+		return err
 	}
 	proof, err := store.CheckProof(text, key)
 	if errors.Is(err, store.ErrNoProof) {

@@ -16,8 +16,9 @@ import (
 // AuditVerifyCmd is `heed audit verify`.
 type AuditVerifyCmd struct {
 	recordFiles
-	Head string `placeholder:"HASH|FILE" help:"Require this head in the chain: a hash, or a file from heed audit seal."`
-	JSON bool   `name:"json" help:"Print one JSON object per file."`
+	Head []string `placeholder:"HASH|FILE" help:"Require this head, which may be repeated: a hash, or what seal printed."`
+	Key  string   `placeholder:"KEY|FILE" help:"Require that this key signed the heads (heed audit key)."`
+	JSON bool     `name:"json" help:"Print one JSON object per file."`
 }
 
 // Run verifies the records and prints the results.
@@ -26,14 +27,14 @@ func (c *AuditVerifyCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	seal, err := readHead(c.Head)
+	seals, err := c.heads()
 	if err != nil {
 		return err
 	}
-	if seal != nil && len(files) > 1 {
+	if seals != nil && len(files) > 1 {
 		return errors.New("a head belongs to one record\nName one file with --head")
 	}
-	return verifyAll(a, files, seal, func(p *store.Proof) error {
+	return verifyAll(a, files, seals, func(p *store.Proof) error {
 		if c.JSON {
 			return console.PrintJSON(a.Stdout, []*store.Proof{p})
 		}
@@ -41,32 +42,41 @@ func (c *AuditVerifyCmd) Run(a *console.App) error {
 	})
 }
 
-// readHead parses the value of --head, a hash or the name of a file; nil when it is
-// empty.
-func readHead(head string) (*store.Seal, error) {
-	if head == "" {
-		return nil, nil
-	}
-	if seal, err := store.ReadSeal([]byte(head)); err == nil {
-		return seal, nil
-	}
-	text, err := os.ReadFile(head)
+// heads reads the values of --head, hashes or names of files.
+func (c *AuditVerifyCmd) heads() (seals []*store.Seal, err error) {
+	key, err := readKey(c.Key)
 	if err != nil {
-		return nil, fmt.Errorf("%s is neither a hash of 64 hexadecimal digits nor a file that can be read: %w", console.Quoted(head), errors.Unwrap(err))
+		return nil, err
 	}
-	seal, err := store.ReadSeal(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not a seal: %w", console.Quoted(head), err)
+	if key != "" && c.Head == nil {
+		return nil, errors.New("--key is the key that signed a head\nName what `heed audit seal` printed with --head")
 	}
-	return seal, nil
+	for _, head := range c.Head {
+		text := []byte(head)
+		seal, err := store.ReadSeal(text)
+		if err != nil {
+			if text, err = os.ReadFile(head); err != nil {
+				return nil, fmt.Errorf("%s is neither a hash of 64 hexadecimal digits nor a file that can be read: %w", console.Quoted(head), errors.Unwrap(err))
+			}
+			seal, err = store.ReadSeal(text)
+		}
+		if err == nil && key != "" {
+			_, err = store.OpenCheckpoint(string(text), key)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a seal: %w", console.Quoted(head), err)
+		}
+		seals = append(seals, seal)
+	}
+	return seals, nil
 }
 
 // verifyAll verifies the records and calls print with each result. The error is the
 // exit status when a record is damaged or cannot be read.
-func verifyAll(a *console.App, files []string, seal *store.Seal, print func(*store.Proof) error) error {
+func verifyAll(a *console.App, files []string, seals []*store.Seal, print func(*store.Proof) error) error {
 	status := 0
 	for _, file := range files {
-		proof, err := verifyFile(a, file, seal)
+		proof, err := verifyFile(a, file, seals)
 		if err != nil {
 			a.Complain(err)
 			status = console.ExitUsage
@@ -86,12 +96,12 @@ func verifyAll(a *console.App, files []string, seal *store.Seal, print func(*sto
 }
 
 // verifyFile verifies one record, with a progress bar.
-func verifyFile(a *console.App, file string, seal *store.Seal) (*store.Proof, error) {
+func verifyFile(a *console.App, file string, seals []*store.Seal) (*store.Proof, error) {
 	ctx, stop := interruptible()
 	defer stop()
 	progress, end := a.Bar("verifying " + console.Quoted(file))
 	defer end()
-	return store.Verify(ctx, file, seal, progress)
+	return store.Verify(ctx, file, seals, progress)
 }
 
 // printProof writes the result of a verification as text.
@@ -114,12 +124,14 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 			lines = append(lines, "hashes kept of it: "+console.Plural(uint64(p.Hashes), "octet"))
 		}
 	}
-	if p.Sealed != nil && p.Sealed.Found {
-		where := fmt.Sprintf("in the record: commit %d", p.Sealed.Commit)
-		if p.Sealed.Commit == 0 {
+	for _, s := range p.Sealed {
+		where := fmt.Sprintf("in the record: commit %d", s.Commit)
+		if s.Commit == 0 {
 			where = "that of the record which this one continues"
 		}
-		lines = append(lines, "the sealed head is "+where)
+		if s.Found {
+			lines = append(lines, "the sealed head is "+where)
+		}
 	}
 	if p.Head.Commit > 0 {
 		lines = append(lines, fmt.Sprintf("good up to commit %d of %s, head %s", p.Head.Commit, p.Head.Time.Format(time.RFC3339), p.Head.Hash))

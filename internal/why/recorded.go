@@ -46,6 +46,9 @@ func Recorded(t *replay.Explained, paint console.Painter) []Step {
 	}
 	x.outcome()
 	x.replayed()
+	if t.Provable {
+		x.step("Proof", "heed audit prove %s", t.ID)
+	}
 	return x.steps
 }
 

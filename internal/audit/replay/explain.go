@@ -37,6 +37,8 @@ type Explained struct {
 
 	Road *rules.Explanation `json:"road,omitempty"` // the matching of rules; nil: no rules were used
 
+	Provable bool `json:"provable"` // heed audit prove makes a proof of it
+
 	// Robots is the robots.txt that decided, as it was received, and RobotsLine the line in
 	// it, counted from 1; nil and 0: none.
 	Robots     []byte `json:"-"`
@@ -99,6 +101,7 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	if t.Decision == nil {
 		return nil, ErrNone
 	}
+	t.Provable = r.Provable()
 	line := t.Line
 	a, err := l.load(r, t.entry, t.entry.Late != 0)
 	if err != nil {

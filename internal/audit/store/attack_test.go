@@ -99,7 +99,7 @@ func (m *made) change(random *rand.Rand, table table, column string, id int64) *
 	if err := m.db.QueryRow(read, at).Scan(&now); err != nil || same(old, now) {
 		return nil // an affinity gave back what was there
 	}
-	proof := prove(m.t, m.path, nil)
+	proof := prove(m.t, m.path)
 	if proof.Whole {
 		m.t.Errorf("%s.%s of %d was changed from %#v to %#v, and verify finds nothing", table, column, id, old, now)
 	}
@@ -110,7 +110,7 @@ func (m *made) change(random *rand.Rand, table table, column string, id int64) *
 // found expects verify to find what was done.
 func (m *made) found(what string, args ...any) {
 	m.t.Helper()
-	if prove(m.t, m.path, nil).Whole {
+	if prove(m.t, m.path).Whole {
 		m.t.Errorf(what+", and verify finds nothing", args...)
 	}
 }
@@ -236,19 +236,19 @@ func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
 	m.entries(500)
 	late := &Seal{Hash: m.before.hash.String()}
 	for _, seal := range []*Seal{early, late} {
-		if proof := prove(t, m.path, seal); !proof.Whole || !proof.Sealed.Found {
+		if proof := prove(t, m.path, seal); !proof.Whole || !proof.Sealed[0].Found {
 			t.Errorf("the head %v is in the chain: %v", seal, proof.Damage)
 		}
 	}
 	m.cut()
-	if proof := prove(t, m.path, nil); proof.Whole {
+	if proof := prove(t, m.path); proof.Whole {
 		t.Error("the end is missing, but not in counts")
 	}
 	m.recount()
-	if proof := prove(t, m.path, nil); !proof.Whole {
+	if proof := prove(t, m.path); !proof.Whole {
 		t.Errorf("an end that is missing looks like an earlier moment, but %v", proof.Damage)
 	}
-	if proof := prove(t, m.path, late); proof.Whole || proof.Sealed.Found {
+	if proof := prove(t, m.path, late); proof.Whole || proof.Sealed[0].Found {
 		t.Error("the last commit was removed and its head is found")
 	}
 	if proof := prove(t, m.path, early); !proof.Whole {
@@ -256,7 +256,7 @@ func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
 	}
 	other := newMade(t)
 	other.random = rand.New(rand.NewPCG(7, 8))
-	if proof := prove(t, other.entries(1000).path, early); proof.Whole || proof.Sealed.Found {
+	if proof := prove(t, other.entries(1000).path, early); proof.Whole || proof.Sealed[0].Found {
 		t.Error("the chain was made anew and the head of the old one is found")
 	}
 }

@@ -106,6 +106,9 @@ type Reader struct {
 	hasCounted bool // and the table counted: see Table
 }
 
+// Provable reports whether Prove can prove decisions of the record: that its layout has a tree.
+func (r *Reader) Provable() bool { return r.layout >= treed }
+
 // Read opens a Reader, which the caller closes.
 func (r *Record) Read(ctx context.Context) (*Reader, error) {
 	c, err := connect(r.at, r.mode)

@@ -96,7 +96,7 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 	begin := time.Now().Add(-2 * time.Hour).Truncate(time.Hour)
 	whole := func(when string) {
 		t.Helper()
-		if proof := prove(t, path, nil); !proof.Whole {
+		if proof := prove(t, path); !proof.Whole {
 			t.Fatalf("%s: %v", when, proof.Damage)
 		}
 	}
@@ -166,7 +166,7 @@ func TestVerify_CountsThatWereChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Close()
-		if proof := prove(t, path, nil); proof.Whole {
+		if proof := prove(t, path); proof.Whole {
 			t.Errorf("%s is not found", change)
 		}
 	}

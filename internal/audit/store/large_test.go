@@ -38,7 +38,7 @@ func TestHeed_AnyChangedValueIsFound(t *testing.T) {
 	if exact < tried/2 {
 		t.Errorf("of %d changes only %d were named by table and id", tried, exact)
 	}
-	if proof := prove(t, m.path, nil); !proof.Whole {
+	if proof := prove(t, m.path); !proof.Whole {
 		t.Errorf("after all was put right: %v", proof.Damage)
 	}
 }
@@ -56,7 +56,7 @@ func TestHeed_AnySwappedInsertedOrDeletedRowIsFound(t *testing.T) {
 			m.remove(table, some(t, m.db, random, table))
 		}
 	}
-	if proof := prove(t, m.path, nil); !proof.Whole {
+	if proof := prove(t, m.path); !proof.Whole {
 		t.Errorf("after all was put right: %v", proof.Damage)
 	}
 }

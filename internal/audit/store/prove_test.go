@@ -367,10 +367,10 @@ func TestProve_ACheckpointBindsTheRecord(t *testing.T) {
 	if err := w.Close(""); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := store.Verify(context.Background(), path, seal, nil); err != nil || !again.Whole || !again.Sealed.Found {
+	if again, err := store.Verify(context.Background(), path, []*store.Seal{seal}, nil); err != nil || !again.Whole || !again.Sealed[0].Found {
 		t.Errorf("a record that goes on: %+v, %v", again, err)
 	}
-	if again, err := store.Verify(context.Background(), aCrawl(t, 400), &store.Seal{Hash: seal.Hash, Commit: seal.Commit}, nil); err != nil || again.Whole {
+	if again, err := store.Verify(context.Background(), aCrawl(t, 400), []*store.Seal{{Hash: seal.Hash, Commit: seal.Commit}}, nil); err != nil || again.Whole {
 		t.Errorf("another record: %+v, %v", again, err)
 	}
 

@@ -28,7 +28,7 @@ func (m *made) prune(p *pruner) (steps int) {
 		if steps > 5 && steps%20 > 0 && more {
 			continue
 		}
-		if proof := prove(m.t, m.path, nil); !proof.Whole {
+		if proof := prove(m.t, m.path); !proof.Whole {
 			m.t.Fatalf("after step %d: %v", steps, proof.Damage)
 		}
 		if steps > 1000 {
@@ -64,7 +64,7 @@ func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
 		t.Errorf("the oldest entry is %v old", time.Duration(m.now()-end)*time.Microsecond)
 	}
 	proof := prove(t, m.path, seal)
-	if !proof.Whole || !proof.Sealed.Found {
+	if !proof.Whole || !proof.Sealed[0].Found {
 		t.Fatal(proof.Damage)
 	}
 	r := proof.Pruned

@@ -14,8 +14,7 @@ import (
 	"heed/internal/memo"
 )
 
-// Seal is a head noted earlier, which Verify looks for in the chain. A nil Seal is
-// none.
+// Seal is a head noted earlier, which Verify looks for in the chain.
 type Seal struct {
 	Store  string `json:"store"`  // empty: not known
 	Commit int64  `json:"commit"` // 0: not known
@@ -63,29 +62,36 @@ func ReadSeal(text []byte) (*Seal, error) {
 	return s, nil
 }
 
-// sealed returns a *Damage unless the views are those of heed and the seal is in the chain.
+// sealed returns a *Damage unless the views are those of heed and all seals are in the chain.
 func (v *verifier) sealed() error {
-	s, found := v.seal, v.found >= 0
-	switch {
-	case v.views != nil:
+	if v.views != nil {
 		return v.views
-	case s == nil:
-		return nil
 	}
-	commit := s.Commit
+	for _, s := range v.seals {
+		if err := v.inChain(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inChain returns a *Damage unless a seal is in the chain.
+func (v *verifier) inChain(s soughtSeal) error {
+	found, commit := s.found >= 0, s.Commit
 	if found {
-		commit = v.found
+		commit = s.found
 	}
-	v.proof.Sealed = &Sealed{Hash: s.Hash, Commit: commit, Found: found}
+	follows := !found && strings.Contains(v.proof.Follows, s.Hash) // the table about names it, which the first leaf is of
+	if follows {
+		commit = 0
+	}
+	v.proof.Sealed = append(v.proof.Sealed, Sealed{Hash: s.Hash, Commit: commit, Found: found || follows})
 	d := &Damage{What: "the sealed head is not in the chain", Commit: commit}
 	switch {
 	case found && v.stub != nil && len(v.stub.Kept) > 0 && commit < v.stub.at:
 		d.What = fmt.Sprintf("the sealed head is in the chain, but names of commits before it are proved by commit %d alone", v.stub.at)
 		d.Means = "A part of the record is being pruned. Verify again when heed is done with it, which takes it a minute; heed finishes it when it runs the next time."
-	case found:
-		return nil
-	case strings.Contains(v.proof.Follows, s.Hash): // the table about names it, which the first leaf is of
-		*v.proof.Sealed = Sealed{Hash: s.Hash, Found: true}
+	case found || follows:
 		return nil
 	case s.Store != "" && s.Store != v.proof.Store:
 		d.What = fmt.Sprintf("the seal is of another record, %s", s.Store)

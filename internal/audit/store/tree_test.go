@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"slices"
 	"strings"
 	"testing"
@@ -80,15 +82,15 @@ func TestTree_HeadsFromBeforeWhatWasPruned(t *testing.T) {
 	if through < 2*chunk {
 		t.Fatalf("only %d commits were pruned", through)
 	}
-	proof := prove(t, m.path, nil)
+	proof := prove(t, m.path)
 	if proof.Hashes == 0 || proof.Hashes > 64*through {
 		t.Errorf("%d octets are kept of %d commits", proof.Hashes, through)
 	}
 	check := func(n int64, found bool) {
 		t.Helper()
 		for _, known := range []int64{n, 0} {
-			proof, err := Verify(context.Background(), m.path, &Seal{Hash: heads[n], Commit: known}, nil)
-			if err != nil || proof.Sealed == nil || proof.Sealed.Found != found || found && (!proof.Whole || proof.Sealed.Commit != n) {
+			proof, err := Verify(context.Background(), m.path, []*Seal{{Hash: heads[n], Commit: known}}, nil)
+			if err != nil || len(proof.Sealed) != 1 || proof.Sealed[0].Found != found || found && (!proof.Whole || proof.Sealed[0].Commit != n) {
 				t.Errorf("commit %d (%d): %+v, %v %v", n, known, proof.Sealed, proof.Damage, err)
 			}
 		}
@@ -96,7 +98,7 @@ func TestTree_HeadsFromBeforeWhatWasPruned(t *testing.T) {
 	for _, n := range []int64{1, 2, 255, 256, 257, through - 1, through, through + 1} {
 		check(n, true)
 	}
-	if p := prove(t, m.path, &Seal{Hash: strings.Repeat("ab", 32), Commit: 5}); p.Sealed.Found || p.Whole {
+	if p := prove(t, m.path, &Seal{Hash: strings.Repeat("ab", 32), Commit: 5}); p.Sealed[0].Found || p.Whole {
 		t.Errorf("a head that never was: %+v", p.Sealed)
 	}
 	if err := p.db.InTransaction(func() error { return p.db.dropHashes((through + 1 - chunk) * tlog.HashSize) }); err != nil {
@@ -105,7 +107,7 @@ func TestTree_HeadsFromBeforeWhatWasPruned(t *testing.T) {
 	check(5, false)
 	check(chunk-1, true) // that of a whole chunk
 	check(chunk+5, true)
-	if proof := prove(t, m.path, nil); !proof.Whole {
+	if proof := prove(t, m.path); !proof.Whole {
 		t.Errorf("%v", proof.Damage)
 	}
 	m.before = p.db.head
@@ -148,7 +150,69 @@ func TestTree_AnyChangeOfKeptHashesIsFound(t *testing.T) {
 		m.exec("DELETE FROM hashes")
 		m.exec("INSERT INTO hashes VALUES (0, ?, ?)", leaves, hashes)
 	}
-	if proof := prove(t, m.path, nil); !proof.Whole {
+	if proof := prove(t, m.path); !proof.Whole {
 		t.Errorf("after all was put right: %v", proof.Damage)
 	}
+}
+
+// A proof shows hashes of the rows beside its own. Who knows such a row to the last value cannot
+// find out from the proof that it is there: with none of the salts that the proof has do they
+// give one of its hashes.
+func TestProve_ANeighbourCannotBeGuessed(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(600)
+	c, err := view(m.path)
+	if err == nil {
+		err = c.findHead()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p := &prover{conn: c, stub: &stub{}}
+	shown := 0 // leaves of others among the hashes
+	for seq := int64(7); seq < 600; seq += 13 {
+		e, err := Prove(t.Context(), m.path, &Wanted{Filter: &Filter{First: seq, Last: seq}, Most: 1, WithClient: true}, func(*Head) (string, string, error) { return "", "", nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		salts := [][]byte{nil, make([]byte, saltSize/2)}
+		for _, row := range e.Rows {
+			if salts = append(salts, row.Salt); row.Private != nil {
+				salts = append(salts, row.Private.Salt)
+			}
+		}
+		for at, of := range e.Commits {
+			commit, rows, err := p.rowsOf(of.N)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := newLeaves(commit.salt)
+			for i, row := range rows {
+				if slices.ContainsFunc(e.Rows, func(r ProvedRow) bool { return r.Commit == at && r.Place == int64(i) }) {
+					continue
+				}
+				if h := l.hash(row.octets, int64(i)); e.has(h[:]) {
+					shown++
+				}
+				for _, salt := range salts {
+					leaf, hidden, some := hide(append([]byte{0}, salt...), slices.Clone(salt), row.octets, private[row.octets[0]])
+					if sum := sha256.Sum256(hidden); some {
+						leaf = append(leaf, sum[:]...)
+					}
+					if guess := sha256.Sum256(leaf); e.has(guess[:]) {
+						t.Errorf("decision %d: leaf %d of commit %d is known by the salt %x", seq, i, of.N, salt)
+					}
+				}
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no proof has a hash of a leaf beside its own")
+	}
+}
+
+// has reports whether h is one of the hashes of the proof.
+func (e *Evidence) has(h []byte) bool {
+	return slices.ContainsFunc(e.Hashes, func(of Base64) bool { return bytes.Equal(of, h) })
 }

@@ -31,7 +31,7 @@ type Proof struct {
 	Head    Head             `json:"head"`              // the last intact commit
 	Pruned  *Removed         `json:"pruned"`            // nil: nothing was removed
 	Hashes  int64            `json:"hashes,omitempty"`  // octets of the hashes that are kept of removed commits
-	Sealed  *Sealed          `json:"sealed"`            // nil: no seal was given
+	Sealed  []Sealed         `json:"sealed"`            // of each seal that was given
 	Damage  *Damage          `json:"damage"`            // nil: none was found
 	Waiting int64            `json:"waiting,omitempty"` // decisions that only the tail has
 	Gaps    []audit.Gap      `json:"gaps,omitempty"`    // times in which requests were refused unrecorded
@@ -50,14 +50,17 @@ type Head struct {
 }
 
 // Verify reads the record at path, to which a heed may be writing, and compares all
-// of it with the chain. If seal is not nil, its head must be in the chain. progress,
+// of it with the chain, in which the head of each seal must be. progress,
 // which may be nil, is called with the number of entries read and of all. An error
 // means that the file could not be examined; damage is reported in the Proof.
-func Verify(ctx context.Context, path string, seal *Seal, progress func(done, all int64)) (*Proof, error) {
+func Verify(ctx context.Context, path string, seals []*Seal, progress func(done, all int64)) (*Proof, error) {
 	proof := &Proof{File: path, Rows: map[string]int64{}}
 	c, err := view(path)
 	if err == nil {
-		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, found: -1, progress: progress, pending: map[int64][]pendingOutcome{}}
+		v := &verifier{conn: c, ctx: ctx, proof: proof, progress: progress, pending: map[int64][]pendingOutcome{}}
+		for _, s := range seals {
+			v.seals = append(v.seals, soughtSeal{s, -1})
+		}
 		err = v.verify()
 		if v.before != nil {
 			c.store, c.head, proof.Layout = proof.Store, *v.before, int64(c.layout)
@@ -79,8 +82,7 @@ type verifier struct {
 	*conn
 	ctx      context.Context
 	proof    *Proof
-	seal     *Seal
-	found    int64 // the sealed commit; -1: it is not in the record before
+	seals    []soughtSeal
 	progress func(done, all int64)
 
 	at      [len(tables)]*cursor   // the current row of each table
@@ -93,6 +95,12 @@ type verifier struct {
 	ended   []int64                    // the entries whose outcomes the current commit covers
 	views   *Damage                    // of the views, reported if all else is right
 	bad     *Damage                    // in the current commit, reported if its hash is right
+}
+
+// soughtSeal is a seal with the commit that has its head; -1: none before the current one.
+type soughtSeal struct {
+	*Seal
+	found int64
 }
 
 // pendingOutcome is an outcome read before its commit.
@@ -168,7 +176,7 @@ func (v *verifier) begin() error {
 	}
 	if v.conn.layout >= treed {
 		head := v.head
-		if v.seal == nil {
+		if v.seals == nil {
 			head = nil
 		}
 		t, err := v.pastHashes(head)
@@ -200,10 +208,12 @@ func (v *verifier) advance(c *commit) {
 	v.head(c.n, c.hash)
 }
 
-// head notes the head at commit n if it is the one that is looked for.
+// head notes the head at commit n if it is one that is looked for.
 func (v *verifier) head(n int64, hash digest) {
-	if s := v.seal; s != nil && v.found < 0 && (s.Commit == 0 || s.Commit == n) && s.Hash == hash.String() {
-		v.found = n
+	for i := range v.seals {
+		if s := &v.seals[i]; s.found < 0 && (s.Commit == 0 || s.Commit == n) && s.Hash == hash.String() {
+			s.found = n
+		}
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 )
 
 // prove verifies the record and fails the test when that cannot be done.
-func prove(t testing.TB, path string, seal *Seal) *Proof {
+func prove(t testing.TB, path string, seals ...*Seal) *Proof {
 	t.Helper()
-	proof, err := Verify(context.Background(), path, seal, nil)
+	proof, err := Verify(context.Background(), path, seals, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestHeed_ARecordAsItWasWrittenIsWhole(t *testing.T) {
 	t.Parallel()
 	n := entriesOf(2000)
 	m := newMade(t).entries(n)
-	proof := prove(t, m.path, nil)
+	proof := prove(t, m.path)
 	if !proof.Whole || proof.Damage != nil {
 		t.Fatalf("damage %v", proof.Damage)
 	}
@@ -35,7 +35,7 @@ func TestHeed_ARecordAsItWasWrittenIsWhole(t *testing.T) {
 
 func TestHeed_AnEmptyRecordIsWhole(t *testing.T) {
 	t.Parallel()
-	if proof := prove(t, newMade(t).path, nil); !proof.Whole || proof.Head.Commit != 0 {
+	if proof := prove(t, newMade(t).path); !proof.Whole || proof.Head.Commit != 0 {
 		t.Errorf("damage %v, head %+v", proof.Damage, proof.Head)
 	}
 }
@@ -43,7 +43,7 @@ func TestHeed_AnEmptyRecordIsWhole(t *testing.T) {
 func BenchmarkVerify(b *testing.B) {
 	m := newMade(b).entries(50_000)
 	for b.Loop() {
-		if proof := prove(b, m.path, nil); !proof.Whole {
+		if proof := prove(b, m.path); !proof.Whole {
 			b.Fatal(proof.Damage)
 		}
 	}

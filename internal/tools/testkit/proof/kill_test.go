@@ -136,14 +136,26 @@ func agree(t *testing.T, rows map[string]row, answers []answer, asked map[string
 	}
 }
 
-// verify is `heed audit verify`, as a person calls it.
-func verify(t *testing.T, path string) {
+// audit is `heed audit`, as a person calls it.
+func audit(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(testkit.Binary(t), "audit", "verify", path)
+	cmd := exec.Command(testkit.Binary(t), append([]string{"audit"}, args...)...)
 	cmd.Env = append(os.Environ(), testkit.RaceOptions)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("heed audit verify: %v\n%s", err, out)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("heed audit %q: %v\n%s", args, err, out)
 	}
+	return string(out)
+}
+
+// verify is `heed audit verify`: the record is whole, and has the heads that were noted before.
+func verify(t *testing.T, path string, heads ...string) {
+	t.Helper()
+	args := []string{"verify", path}
+	for _, head := range heads {
+		args = append(args, "--head="+head)
+	}
+	audit(t, args...)
 }
 
 // view opens the record at path for reading.
@@ -187,6 +199,7 @@ func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 	path := filepath.Join(state, "audit.db")
 	config := s.config("[log]\nmark = true\nlevel = \"warn\"\n")
 	var seq int64
+	var heads []string // the checkpoint of the round before
 	var before map[string]int
 	total, unended := 0, 0
 	h := testkit.Start(t, testkit.Options{State: state, Config: config})
@@ -202,7 +215,8 @@ func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 		h.Exit()
 		over.Wait()
 		h = testkit.Start(t, testkit.Options{State: state, Config: config})
-		verify(t, path)
+		verify(t, path, heads...)
+		heads = []string{audit(t, "seal", path)}
 		var rows map[string]row
 		rows, seq = rowsAfter(t, path, seq)
 		now := s.requests()

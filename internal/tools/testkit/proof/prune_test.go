@@ -39,6 +39,7 @@ func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	head := audit(t, "seal", old) // is proved when all that it is of is gone
 	config := s.config("[log]\nmark = true\nlevel = \"warn\"\n[audit]\nkeep = \"24h\"\n")
 	for round := range rounds {
 		state := testkit.StateDir(t)
@@ -67,7 +68,7 @@ func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 		awaitOldest(t, path, int64(entries))
 		h.Signal(os.Interrupt)
 		h.Exit()
-		verify(t, path)
+		verify(t, path, head)
 		rows, _ := rowsAfter(t, path, int64(entries))
 		agree(t, rows, n.all, since(s.requests(), before))
 	}

@@ -46,10 +46,15 @@ func rowOf(d *replay.Decision) row {
 	if o := d.Outcome; o != nil {
 		r.Status, failed = o.Status, !o.FromSite && reason.FailedStatus(o.Status)
 	}
-	if r.Class = classOf(final, failed); final.Verdict == rules.WouldRefuse.String() {
+	if r.Class = reason.ClassOf(verdicts[final.Verdict], rules.Reason(final.Reason), failed); final.Verdict == rules.WouldRefuse.String() {
 		r.Verdict = "only observed"
 	}
 	return r
+}
+
+// verdicts are the verdicts by their names in the record.
+var verdicts = map[string]rules.Verdict{
+	rules.Allow.String(): rules.Allow, rules.Refuse.String(): rules.Refuse, rules.WouldRefuse.String(): rules.WouldRefuse,
 }
 
 // inWords returns a text without the codes of the reasons of a decision, which are words for

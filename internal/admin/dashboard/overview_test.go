@@ -88,24 +88,6 @@ func TestSinceStart_BeginsAtTheStart(t *testing.T) {
 	}
 }
 
-// A client is one row by its name, whatever its addresses and User-Agents.
-func TestGrouped_ClientsByName(t *testing.T) {
-	t.Parallel()
-	client := func(address, user, name, token string, requests int64) clientTotal {
-		c := clientTotal{Client: &store.Client{Address: address, User: user, Name: name, Mode: "enforce", Tokens: []string{token}}}
-		c.Classes[reason.Allowed] = requests
-		return c
-	}
-	all := grouped([]clientTotal{
-		client("192.0.2.1", "", "newsbot", "newsbot", 5), client("192.0.2.9", "", "", "curl", 4), client("192.0.2.2", "", "newsbot", "other", 3),
-		client("192.0.2.9", "", "", "wget", 2), client("192.0.2.3", "ann", "", "curl", 1), client("192.0.2.4", "ann", "", "curl", 1),
-		client("192.0.2.1", "", "newsbot", "newsbot", 1), // after a restart of heed
-	})
-	if len(all) != 4 || all[0].Requests() != 9 || all[0].Others != 1 || all[0].Address != "192.0.2.1" || all[2].Requests() != 2 {
-		t.Errorf("%+v", all)
-	}
-}
-
 // What differs from the defaults is marked in its own table only.
 func TestSettingLines_MarkWhatWasChanged(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
-	"heed/internal/memo"
 	"heed/internal/reason"
 )
 
@@ -21,7 +20,6 @@ const (
 	maxReaders = 4                // pages that read at the same time
 	maxWaiting = 16               // pages that wait for one of them to end
 	totalsAge  = 30 * time.Second // for which counts are shown again
-	maxKept    = 1 << 16          // clients that are remembered
 
 	oneDay = 24 * time.Hour
 )
@@ -46,7 +44,6 @@ type record struct {
 		sync.Mutex
 		periods map[int64]*reason.Counts // nil: not read yet
 	}
-	clients memo.Map[int64, *store.Client]
 }
 
 // openedRecord returns the record at path; an empty path means that there is none. It opens
@@ -123,7 +120,7 @@ func (d *record) before(ctx context.Context, start time.Time) (map[int64]*reason
 	}
 	all := map[int64]*reason.Counts{}
 	err := d.read(ctx, func(r *store.Reader) error {
-		return r.TotalsBefore(start.Add(-oneDay), func(n *store.Total) { memo.At(all, n.Period)[classOf(&n.Verdict, n.Failed)] += n.Requests })
+		return r.CountsBefore(start.Add(-oneDay), func(period int64, n reason.Counts) { all[period] = &n })
 	})
 	if err == nil {
 		d.earlier.periods = all

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/internal/reason"
+	"heed/rules"
 )
 
 // Search is a Filter with what needs the outcome of an exchange, too. The zero Search selects all.
@@ -95,33 +96,87 @@ func (c *conn) SeqAt(t time.Time) (int64, error) {
 	return from, nil
 }
 
-// Total is a number of requests of the same client, site, verdict, reason and rule, or of
-// the same period, verdict and reason.
-type Total struct {
-	Client, Site int64   // ids, as in Entry; 0 with a period
-	Period       int64   // its beginning in microseconds since 1970; else 0
-	Verdict      Verdict // the last one, without group and token
-	Failed       bool    // heed answered with an error (reason.FailedStatus)
-	Requests     int64   // 0: all have got another verdict
-	Last         int64   // microseconds since 1970, of whole seconds
-}
-
-// Totals calls row with the requests since a time, by client and site, from at most about
-// most rows of counts. It returns the beginning of the first period counted, and whether
-// that is the one of the time.
-func (r *Reader) Totals(from time.Time, most int, row func(*Total)) (since time.Time, all bool, err error) {
+// Recent counts the requests since a time, from at most about most rows of counts, for Ranked.
+// It returns the beginning of the first period counted, whether that is the one of the time, and
+// the number of requests.
+func (r *Reader) Recent(from time.Time, most int) (since time.Time, all bool, requests int64, err error) {
 	first := micro(from) / countPeriod
 	at, err := r.integer(fmt.Sprintf("SELECT period FROM counts WHERE period >= %d ORDER BY period DESC LIMIT 1 OFFSET %d", first, most))
 	if err == nil {
-		err = r.totals("asker, site, 0, verdict, reason, rule, line", fmt.Sprintf("period >= %d", max(first, at)), row)
+		_, err = r.Exec(fmt.Sprintf("DROP TABLE IF EXISTS temp.recent; CREATE TEMP TABLE recent AS "+recentCounts, max(first, at)))
 	}
-	return moment(max(first, at) * countPeriod), at <= first, err
+	if err == nil {
+		requests, err = r.integer("SELECT coalesce(sum(requests), 0) FROM recent")
+	}
+	return moment(max(first, at) * countPeriod), at <= first, requests, err
 }
 
-// TotalsBefore calls row with the requests since a time that were recorded before the last
-// heed began to write to the record, by period. Their clients have lower ids than those of
-// its first decision.
-func (r *Reader) TotalsBefore(from time.Time, row func(*Total)) error {
+// recentCounts is a query for the requests since a period, each row with all of its client.
+var recentCounts = reason.InSQL(`SELECT c.*, {{class}} AS class
+FROM (SELECT asker, site, ground, failed, sum(requests) AS requests, max(period * 900 + last) AS last, sum(sum(requests)) OVER (PARTITION BY asker) AS of_client
+    FROM counts WHERE period >= %d GROUP BY asker, site, ground, failed) c JOIN ground g ON g.id = c.ground`)
+
+// Ranking is what requests have in common in a list, as columns of SQL.
+type Ranking string
+
+// The rankings. A client is one by its name, that of its user, or its address, in one mode and
+// judged under the same names; ByRule has what refused, and rules that allowed.
+const (
+	BySite   Ranking = "c.site"
+	ByAgent  Ranking = "coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)')"
+	ByRule   Ranking = "c.site, g.reason, g.rule, g.line, c.class"
+	ByClient Ranking = "coalesce(nullif(a.client_name, 'run'), a.user, a.client), a.mode, iif(nullif(a.client_name, 'run') IS NULL, a.tokens, NULL)"
+)
+
+// Ranked is requests that have in common what its Ranking says, and of other columns those of one.
+type Ranked struct {
+	Site    rules.Origin // zero: no host was learnt
+	Agent   string
+	Reason  string
+	Rule    string // empty: none decided
+	Line    int
+	Client  int64     // with the most requests
+	Others  int64     // addresses with User-Agents of its clients, beside its own
+	Last    time.Time // of whole seconds
+	All     int       // how long the list is without its bound
+	Classes reason.Counts
+}
+
+// Ranked calls row with the requests that Recent counted, those with the most first, at most most.
+func (r *Reader) Ranked(by Ranking, most int, row func(*Ranked)) error {
+	query := strings.NewReplacer("{{by}}", string(by), "{{agent}}", string(ByAgent)).Replace(`SELECT s.scheme, s.host, s.port, {{agent}}, g.reason, g.rule, g.line,
+    4294967295 - max(of_client * 4294967296 + 4294967295 - c.asker) % 4294967296, count(DISTINCT a.client || ' ' || coalesce(a.user_agent, '')) - 1, 1000000 * max(c.last), count(*) OVER (), ` + classColumns + `
+FROM recent c JOIN asker a ON a.id = c.asker JOIN ground g ON g.id = c.ground LEFT JOIN site s ON s.id = c.site
+WHERE of_client > 0 GROUP BY {{by}} HAVING sum(c.requests) > 0 ORDER BY sum(c.requests) DESC, {{by}}`)
+	if by == ByRule {
+		query = strings.Replace(query, "WHERE", "WHERE (g.rule IS NOT NULL OR c.class <> 'allowed') AND", 1)
+	}
+	return r.each(query+fmt.Sprint(" LIMIT ", most), func(f *fields) {
+		row(&Ranked{f.origin(), f.text(), f.text(), f.text(), int(f.integer()), f.integer(), f.integer(), f.time(), int(f.integer()), f.classes()})
+	})
+}
+
+// classColumns are the requests of each class, of rows with the columns requests and class.
+var classColumns = func() string {
+	var all []string
+	for _, c := range reason.Classes() {
+		all = append(all, fmt.Sprintf("sum(iif(c.class = '%s', c.requests, 0))", c))
+	}
+	return strings.Join(all, ", ")
+}()
+
+// classes returns the values of classColumns as the numbers of each class.
+func (f *fields) classes() (n reason.Counts) {
+	for _, c := range reason.Classes() {
+		n[c] = f.integer()
+	}
+	return n
+}
+
+// CountsBefore calls row with the requests since a time that were recorded before the last
+// heed began to write to the record, by the beginning of their period in microseconds since 1970.
+// Their clients have lower ids than those of its first decision.
+func (r *Reader) CountsBefore(from time.Time, row func(period int64, classes reason.Counts)) error {
 	var run, began, client int64
 	err := r.row("SELECT id, time FROM run WHERE time = (SELECT time FROM run ORDER BY id DESC LIMIT 1) ORDER BY id LIMIT 1", &run, &began)
 	if err != nil {
@@ -134,15 +189,6 @@ func (r *Reader) TotalsBefore(from time.Time, row func(*Total)) error {
 	if err != nil {
 		return err
 	}
-	return r.totals("0, 0, period, verdict, reason, NULL, NULL", fmt.Sprintf("period >= %d AND asker < %d", micro(from)/countPeriod, client), row)
-}
-
-// totals calls row with the rows of counts of a condition, added up by columns.
-func (r *Reader) totals(columns, condition string, row func(*Total)) error {
-	return r.each("SELECT "+columns+", failed, sum(requests), max(period * 900 + last) * 1000000 FROM counts JOIN ground ON id = ground WHERE "+condition+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(f *fields) {
-		t := Total{Client: f.integer(), Site: f.integer(), Period: f.integer() * countPeriod}
-		t.Verdict = Verdict{Verdict: f.text(), Reason: f.text(), Rule: f.text(), Line: int(f.integer())}
-		t.Failed, t.Requests, t.Last = f.flag(), f.integer(), f.integer()
-		row(&t)
-	})
+	query := reason.InSQL("SELECT period, " + classColumns + " FROM (SELECT c.*, {{class}} AS class FROM counts c JOIN ground g ON g.id = c.ground WHERE period >= %d AND asker < %d) c GROUP BY 1")
+	return r.each(fmt.Sprintf(query, micro(from)/countPeriod, client), func(f *fields) { row(f.integer()*countPeriod, f.classes()) })
 }

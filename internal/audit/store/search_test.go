@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
 	"heed/internal/counts"
+	"heed/internal/memo"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -124,37 +128,61 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 	}
 	from := time.UnixMicro(all[4_000].Time).UTC()
 	begin := from.Truncate(counts.PeriodLength)
-	want, got, requests := map[string]int64{}, map[string]int64{}, int64(0)
+	sites, clients := map[int64]rules.Origin{}, map[int64]*store.Client{}
+	if err := errors.Join(r.Sites(&store.Filter{}, func(id int64, o rules.Origin, _ bool) { sites[id] = o }), r.Clients(&store.Filter{}, func(c *store.Client) { clients[c.ID] = c })); err != nil {
+		t.Fatal(err)
+	}
+	want, got, requests := map[string]*reason.Counts{}, map[string]*reason.Counts{}, int64(0)
 	err := r.Requests(&store.Filter{From: begin}, false, func(q *store.Request) error {
-		b := bases[q.Basis]
-		want[fmt.Sprint(q.Client, q.Site, b.Verdict.Verdict, b.Reason, b.Rule, b.Line, q.Failed)]++
+		b, c := bases[q.Basis], clients[q.Client]
+		v := map[string]rules.Verdict{"allow": rules.Allow, "refuse": rules.Refuse, "would-refuse": rules.WouldRefuse}[b.Verdict.Verdict]
+		class := reason.ClassOf(v, rules.Reason(b.Reason), q.Failed)
+		memo.At(want, sites[q.Site].String())[class]++
+		memo.At(want, store.AgentName(c.Configured(), c.Tokens))[class]++
+		memo.At(want, cmp.Or(c.Configured(), c.Address))[class]++
+		if b.Rule != "" || class != reason.Allowed {
+			memo.At(want, fmt.Sprint(sites[q.Site], b.Reason, b.Rule, b.Line, class))[class]++
+		}
 		requests++
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := int64(0)
-	count := func(n *store.Total) {
-		v := n.Verdict
-		if last = max(last, n.Last); n.Requests > 0 {
-			got[fmt.Sprint(n.Client, n.Site, v.Verdict, v.Reason, v.Rule, v.Line, n.Failed)] += n.Requests
-		}
+	since, whole, all24, err := r.Recent(from, 1<<20)
+	rank := func(by store.Ranking, name func(*store.Ranked) string) {
+		last := int64(1 << 60)
+		err = cmp.Or(err, r.Ranked(by, 1<<20, func(n *store.Ranked) {
+			memo.At(got, name(n)).Add(&n.Classes)
+			if n.Classes.Sum() > last {
+				t.Errorf("%s is not in order", name(n))
+			}
+			last = n.Classes.Sum()
+		}))
 	}
-	since, whole, err := r.Totals(from, 1<<20, count)
-	if err != nil || !whole || !since.Equal(begin) || len(want) < 3 || fmt.Sprint(got) != fmt.Sprint(want) {
+	rank(store.BySite, func(n *store.Ranked) string { return n.Site.String() })
+	rank(store.ByAgent, func(n *store.Ranked) string { return n.Agent })
+	rank(store.ByClient, func(n *store.Ranked) string { return cmp.Or(clients[n.Client].Configured(), clients[n.Client].Address) })
+	rank(store.ByRule, func(n *store.Ranked) string {
+		i := slices.IndexFunc(n.Classes[:], func(k int64) bool { return k > 0 })
+		return fmt.Sprint(n.Site, n.Reason, n.Rule, n.Line, reason.Class(i))
+	})
+	if err != nil || !whole || !since.Equal(begin) || all24 != requests || len(want) < 9 || !maps.EqualFunc(got, want, func(x, y *reason.Counts) bool { return *x == *y }) {
 		t.Errorf("%d totals since %v (%v, %v) are not those of the %d kinds of requests", len(got), since, whole, err, len(want))
 	}
-	if want := all[len(all)-1].Time; last != want-want%1e6 {
-		t.Errorf("the last request was at %d, want %d", last, want)
-	}
-	clear(got)
-	since, whole, err = r.Totals(from, 10, count)
-	if err != nil || whole || !since.After(begin) || since.Truncate(counts.PeriodLength) != since || len(got) == 0 || len(got) >= len(want) {
-		t.Errorf("of ten rows: %d totals since %v, %v, %v", len(got), since, whole, err)
+	least := 0
+	since, whole, part, err := r.Recent(from, 10)
+	err = cmp.Or(err, r.Ranked(store.BySite, 2, func(n *store.Ranked) {
+		if least++; n.All < 2 || n.Last.Unix() > all[len(all)-1].Time/1e6 {
+			t.Errorf("%+v", n)
+		}
+	}))
+	if err != nil || whole || !since.After(begin) || since.Truncate(counts.PeriodLength) != since || part == 0 || part >= requests || least != 2 {
+		t.Errorf("of ten rows: %d requests since %v, %v, %v", part, since, whole, err)
 	}
 	before := int64(0)
-	if err := r.TotalsBefore(from, func(n *store.Total) { before += n.Requests }); err != nil || before != 0 {
+	count := func(_ int64, n reason.Counts) { before += n.Sum() }
+	if err := r.CountsBefore(from, count); err != nil || before != 0 {
 		t.Errorf("%d requests before the only run, %v", before, err)
 	}
 	path := filepath.Join(t.TempDir(), "audit.db")
@@ -175,7 +203,7 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, requests = 0, 0
-		if err := r.TotalsBefore(time.Time{}, func(n *store.Total) { before += n.Requests }); err != nil {
+		if err := r.CountsBefore(time.Time{}, count); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }); err != nil || before == 0 || before+int64(n) != requests {
@@ -185,5 +213,46 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 		if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A client is one row by its name, whatever its addresses and User-Agents.
+func TestSearch_RankedClientsByName(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	for _, c := range []struct{ address, user, name, agent string }{
+		{"192.0.2.1", "", "newsbot", "newsbot"}, {"192.0.2.1", "", "newsbot", "newsbot"}, {"192.0.2.2", "", "newsbot", "other"}, {"192.0.2.9", "", "", "curl"},
+		{"192.0.2.9", "", "", "wget"}, {"192.0.2.3", "ann", "", "curl"}, {"192.0.2.4", "ann", "", "curl"},
+	} {
+		e := asked(policy("site.test"), "/")
+		e.Client, e.User, e.ClientName, e.UserAgent, e.Agent = c.address+":1", c.user, c.name, c.agent, rules.Identify(c.agent)
+		if err := w.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	record, err := store.OpenRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var all []string
+	_, _, _, err = r.Recent(time.Time{}, 1000)
+	err = cmp.Or(err, r.Ranked(store.ByClient, 2, func(n *store.Ranked) {
+		c, err := r.Client(n.Client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprint(c.Address, " ", c.User, c.Name, " ", n.Classes.Sum(), " ", n.Others, " ", n.All))
+	}))
+	if want := []string{"192.0.2.1 newsbot 3 1 4", "192.0.2.3 ann 2 1 4"}; err != nil || !slices.Equal(all, want) {
+		t.Errorf("%q, want %q, %v", all, want, err)
 	}
 }

@@ -30,7 +30,7 @@ end
 -- a time that has been: if it has not, the clock was set, and what is no time may be now
 local function been(field)
   local at = tonumber(h[field] or 0)
-  if not at or at > now then
+  if not at or at < 0 or at > now then
     h[field] = text(now)
     redis.call('HSET', KEYS[1], field, h[field])
   end

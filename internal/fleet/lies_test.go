@@ -218,7 +218,7 @@ func turnsOf(heeds []*member, until time.Time, mu *sync.Mutex, starts *[]time.Ti
 // of each kind.
 func TestHeed_NoLieOfTheStoreBreaksADelay(t *testing.T) {
 	t.Parallel()
-	short := []string{"zeros to heartbeats", "ones", "a huge size to heartbeats", "another's", "FLUSHALL", "turns are a text", "all heeds in place 0"}
+	short := []string{"zeros to heartbeats", "ones", "a huge size to heartbeats", "another's", "FLUSHALL", "turns are a text", "negative turns", "all heeds in place 0"}
 	for name, lie := range lies {
 		for _, to := range []string{"", " to heartbeats"} {
 			if !testkit.Full && !slices.Contains(short, name+to) {

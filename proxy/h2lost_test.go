@@ -97,6 +97,44 @@ func TestHeed_AFloodOfStreamsCostsItsConnectionAndFewRecords(t *testing.T) {
 	r.awaitLoad("the end of the records", func(s limit.Status) bool { return s.Requests == 0 })
 }
 
+// A client that takes back its requests loses its connection, with one row for that, unless
+// others of them are answered.
+func TestHeed_ManyRequestsTakenBackCostTheConnection(t *testing.T) {
+	const streams, back = 2, 4
+	wait := make(chan bool)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			<-wait
+		}
+	}, func(c *Config) { c.Limits.Streams = streams })
+	defer close(wait)
+	f := r.rawH2()
+	takeBack := func() {
+		f.open(f.next, true, fields("GET", "/slow")...)
+		f.sent(f.WriteRSTStream(f.next-2, http2.ErrCodeCancel))
+	}
+	for range 3 {
+		for range back {
+			takeBack()
+		}
+		for range back {
+			if got := f.ask(fields("GET", "/fine")...); got != "200" {
+				t.Fatalf("%q", got)
+			}
+		}
+	}
+	for range back + 1 {
+		takeBack()
+	}
+	if code := f.away(); code != http2.ErrCodeProtocol {
+		t.Errorf("ended with %v", code)
+	}
+	says := fmt.Sprintf("taken back more than %d requests", back)
+	if e := r.records.await(t, says, func(e *audit.Entry) bool { return strings.Contains(e.Detail, says) }); e.Decision.Reason != rules.ReasonMalformed || e.Host != "site.test" {
+		t.Errorf("recorded as %+v", e)
+	}
+}
+
 // A client that has thousands of requests at a time does not delay another one: few of them
 // are with the recorder, few of those above the limit wait for it, and one row counts the
 // others.

@@ -14,8 +14,9 @@
 // handler, with a Note that contains what was received and what is wrong with it; where
 // RFC 9113 §8.1.1 requires it, and for a stream above the limit (RFC 9113 §5.1.2),
 // net/http resets the stream instead, and the request is reported; maxLost of these end the
-// connection. A header block that cannot be decoded is never passed on. In its place goes
-// a frame that makes net/http end the connection with the error that RFC 9113 requires.
+// connection, and so do maxBack times Limit.Streams requests that the client takes back. A
+// header block that cannot be decoded is never passed on. In its place goes a frame that
+// makes net/http end the connection with the error that RFC 9113 requires.
 //
 // reader.go reads frames, block.go header blocks, request.go checks a request and
 // makes its Note, and streams.go counts streams.

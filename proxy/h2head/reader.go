@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -61,6 +62,7 @@ const (
 	keptSize   = 4 << 10   // octets that may be kept with an idle connection
 	tableSize  = 4 << 10   // of HPACK's dynamic tables: RFC 9113 §6.5.2, and what net/http announces
 	maxDrain   = 256 << 10 // octets that are read after the end of a connection
+	maxBack    = 2         // times Streams: how many more requests are taken back before their answers than are answered
 	maxLost    = 1000      // requests without an answer: a client that goes on after them costs its connection
 )
 
@@ -135,7 +137,13 @@ func (r *Reader) next() error {
 	case isHead:
 		return r.readHead(f)
 	}
-	r.streams.end(f.stream, f.ends(clientEnded))
+	if f.kind != kindReset {
+		r.streams.end(f.stream, f.ends(clientEnded))
+	} else if most := maxBack * r.limit.Streams; r.streams.takeBack(f.stream) > most {
+		r.block.begin(f, true) // without fields
+		r.fail(&connError{fmt.Sprintf("HTTP/2: the client has taken back more than %d requests before their answers", most), baitOrder})
+		return nil
+	}
 	r.out, r.pass = r.encoded.Bytes(), f.length
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"heed/internal/audit"
 	"heed/internal/tools/testkit"
 )
 
@@ -243,6 +244,47 @@ func TestOddAnswersOverHTTP2(t *testing.T) {
 			if got := f.shown(1); got != want && sorted(got) != sorted(want) {
 				t.Errorf("over HTTP/2 %q, want %q", got, want)
 			}
+		})
+	}
+}
+
+// Octets beyond a Content-Length that come when the client has the others, and heed waits for
+// them no more, end its stream with an error, or its connection over HTTP/1, and are recorded.
+func TestRFC9113_ALongerAnswerIsNoWholeOne(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, hello)
+	read := make(chan bool)
+	s.rawH2Site(t, "odd.test", func(f *http2.Framer, stream uint32, _, _ string) error {
+		err := sendFrames(f, stream, ":status=200; content-length=5|D:hello")
+		go func() {
+			<-read
+			_ = sendFrames(f, stream, "D: again.")
+		}()
+		return err
+	})
+	r := newRigBefore(t, s)
+	c, prefix := r.in(t).rawTo(mitmH1, "odd.test")
+	c.Send(requestTo("odd.test", "GET", prefix, "/1"))
+	if got := shown(c); got != "200 hello" {
+		t.Errorf("over HTTP/1 %q", got)
+	}
+	read <- true
+	f := r.in(t).rawH2To("odd.test")
+	f.open(1, true, ":method", "GET", ":scheme", "https", ":authority", "odd.test", ":path", "/2")
+	for got := 0; got < 5; {
+		frame, err := f.ReadFrame()
+		f.sent(err)
+		if data, is := frame.(*http2.DataFrame); is {
+			got += len(data.Data())
+		}
+	}
+	read <- true
+	if got := f.shown(1); got != ", reset" {
+		t.Errorf("over HTTP/2 %q", got)
+	}
+	for _, target := range []string{"/1", "/2"} {
+		r.records.await(t, target, func(e *audit.Entry) bool {
+			return e.Target == target && e.Outcome.Truncated && strings.Contains(e.Outcome.Err, "longer")
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/safetext"
 	"heed/proxy/limit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -162,7 +163,7 @@ func (x *exchange) end() {
 // truncation returns what ended the site's answer early; nil when nothing did, or
 // when the client had all of the promised length by then.
 func (x *exchange) truncation() error {
-	if x.writer.whole {
+	if x.writer.whole && !errors.Is(x.download.err, upstream.ErrLonger) {
 		return nil
 	}
 	return x.download.err

@@ -213,8 +213,8 @@ func (b *sizedBody) awaitEnd() error {
 		for n == 0 && err == nil {
 			n, err = b.ReadCloser.Read(more[:])
 		}
-		if n > 0 {
-			err = errLonger
+		if n > 0 || err != io.EOF && strings.Contains(err.Error(), "more than declared Content-Length") {
+			err = ErrLonger // net/http has no value for it
 		}
 		end <- err
 	}()
@@ -228,7 +228,9 @@ func (b *sizedBody) awaitEnd() error {
 	}
 }
 
-var errLonger = errors.New("the answer is longer than its Content-Length")
+// ErrLonger is the error of the body of an answer over HTTP/2 with more octets than its
+// Content-Length (RFC 9113 §8.1.1). The octets that were declared may have been read by then.
+var ErrLonger = errors.New("the answer is longer than its Content-Length")
 
 // streamReset has the fields of net/http's error for a stream that the site has reset.
 type streamReset struct {

@@ -101,7 +101,7 @@ func (l *Log) Close(why string) {
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, e := range l.sortedLocked(func(*Entry, bool) bool { return true }) {
-		l.write(e, time.Now(), messages[l.open[e]], func(a []slog.Attr) []slog.Attr {
+		l.write(e, time.Now(), messages[l.open[e]], func(a []slog.Attr, _ *Entry) []slog.Attr {
 			return append(a, slog.Bool("truncated", true), slog.String("error", why))
 		})
 	}
@@ -190,11 +190,11 @@ func (l *Log) sortedLocked(match func(e *Entry, logged bool) bool) []*Entry {
 	return found
 }
 
-var attrs = sync.Pool{New: func() any { s := make([]slog.Attr, 0, 40); return &s }}
+var attrs = sync.Pool{New: func() any { s := make([]slog.Attr, 1, 40); return &s }}
 
 // write logs e's decision and the attributes that outcome appends, with the time at.
 // outcome is nil before the exchange has ended: e.Outcome may not be read until then.
-func (l *Log) write(e *Entry, at time.Time, message string, outcome func([]slog.Attr) []slog.Attr) {
+func (l *Log) write(e *Entry, at time.Time, message string, outcome func([]slog.Attr, *Entry) []slog.Attr) {
 	level := slog.LevelInfo
 	if e.Decision.Reason == rules.ReasonUntrusted && e.Decision.Verdict == rules.Refuse || e.Decision.Reason == rules.ReasonRecord || e.Decision.Reason == rules.ReasonInternal {
 		level = slog.LevelWarn
@@ -203,23 +203,24 @@ func (l *Log) write(e *Entry, at time.Time, message string, outcome func([]slog.
 		return
 	}
 	buf := attrs.Get().(*[]slog.Attr)
-	a := appendDecision((*buf)[:0], e)
+	a := appendDecision((*buf)[:1], e)
 	if outcome != nil {
-		a = outcome(a)
+		a = outcome(a, e)
 	}
-	l.log(at, level, message, a...)
+	a[0] = slog.Attr{Value: slog.GroupValue(a[1:]...)} // written as those; the Record would copy them
+	l.log(at, level, message, a[:1])
 	clear(a)
 	*buf = a
 	attrs.Put(buf)
 }
 
 // log logs one line, and keeps the error.
-func (l *Log) log(now time.Time, level slog.Level, message string, a ...slog.Attr) {
+func (l *Log) log(now time.Time, level slog.Level, message string, a []slog.Attr) {
 	if !l.handler.Enabled(context.Background(), level) {
 		return
 	}
 	r := slog.NewRecord(now, level, message, 0)
-	r.AddAttrs(slog.Attr{Value: slog.GroupValue(a...)}) // written as a; the Record would copy a itself
+	r.AddAttrs(a...)
 	if err := l.handler.Handle(context.Background(), r); err != nil {
 		l.failed.Store(&err)
 	}
@@ -271,7 +272,7 @@ func (l *Log) writeLine(line endedLine) {
 			l.failed.Store(&err)
 		}
 	}()
-	l.write(line.e, line.at, messages[line.logged], func(a []slog.Attr) []slog.Attr { return appendOutcome(a, line.e) })
+	l.write(line.e, line.at, messages[line.logged], appendOutcome)
 }
 
 // People replaces, in counts, the hosts that exempt clients request: heed does
@@ -325,8 +326,8 @@ func (l *Log) logExemptLocked(now time.Time) {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.address, b.address))
 	})
 	for _, k := range all {
-		l.log(time.Now(), slog.LevelInfo, "exempt", slog.String("client", k.address), slog.String("client_name", k.name),
-			slog.String("day", l.people.day), slog.Uint64("requests", *l.people.counts[k]))
+		l.log(time.Now(), slog.LevelInfo, "exempt", []slog.Attr{slog.String("client", k.address), slog.String("client_name", k.name),
+			slog.String("day", l.people.day), slog.Uint64("requests", *l.people.counts[k])})
 	}
 	l.people = people{}
 }
@@ -396,7 +397,7 @@ func (l *Log) logPagesLocked(now time.Time) {
 		}
 	}
 	for _, c := range done.Refused() {
-		l.log(time.Now(), slog.LevelInfo, "page", slog.String("page", c.Page), slog.Uint64("parts", c.Parts),
-			slog.Uint64("refused", c.Refused), slog.Uint64("refused_by_site", c.SiteRefused))
+		l.log(time.Now(), slog.LevelInfo, "page", []slog.Attr{slog.String("page", c.Page), slog.Uint64("parts", c.Parts),
+			slog.Uint64("refused", c.Refused), slog.Uint64("refused_by_site", c.SiteRefused)})
 	}
 }

@@ -236,9 +236,9 @@ func Handler(w io.Writer, json bool, level slog.Leveler, redact func(string) (st
 		return a
 	}}
 	if json {
-		return slog.NewJSONHandler(safetext.EscapingWriter{Writer: w}, options)
+		return &lines{Handler: slog.NewJSONHandler(safetext.EscapingWriter{Writer: w}, options), json: true, redact: redact, out: w}
 	}
-	return slog.NewTextHandler(safetext.EscapingWriter{Writer: w}, options)
+	return &lines{Handler: slog.NewTextHandler(safetext.EscapingWriter{Writer: w}, options), redact: redact, out: w}
 }
 
 // Prefixed writes lines of Handler, each with the priority of its level, which systemd's journal

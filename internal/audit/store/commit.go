@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql/driver"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,29 +111,56 @@ func (b *database) insert(t table, rows []row) error {
 
 // insertOnce adds perStatement[size] rows.
 func (b *database) insertOnce(t table, size int, rows []row) error {
-	n := 0
+	literals := usual[t]
+	n, ok := b.setValues(rows, literals)
+	if !ok {
+		literals = nil
+		if n, ok = b.setValues(rows, nil); !ok {
+			return errRow
+		}
+	}
+	statement := &b.insertions[t][min(len(literals), 1)][size]
+	if *statement == nil {
+		prepared, err := b.Prepare(insertion(b.layout, t, len(rows), literals))
+		if err != nil {
+			return err
+		}
+		*statement = prepared.(execStmt)
+	}
+	_, err := (*statement).ExecContext(b.Context, b.values[:n])
+	return err
+}
+
+// usual are the values that the columns of most rows have, as literals; empty: they differ. To
+// bind a value costs as much as to store it.
+var usual = [len(tables)][]string{
+	entryTable:   {10: "NULL", 11: "0", 12: "NULL", 13: "NULL", 15: "NULL", 16: "NULL", 17: "NULL", 18: "NULL"},
+	outcomeTable: {7: "0", 8: "NULL", 9: "NULL", 10: "NULL", 11: "NULL", 12: "NULL"},
+}
+
+// setValues sets b.values to the values of rows, and returns their number: without those that
+// are literals. ok is false when a row has another value there, or cannot be read.
+func (b *database) setValues(rows []row, literals []string) (n int, ok bool) {
 	for _, row := range rows {
-		for rest := row.octets[1:]; len(rest) > 0; n++ {
+		for rest, column := row.octets[1:], 0; len(rest) > 0; column++ {
 			v, size := cutValue(rest)
 			if size == 0 {
-				return errRow
+				return 0, false
+			}
+			if rest = rest[size:]; column < len(literals) && literals[column] != "" {
+				if v.tag == tagNull != (literals[column] == "NULL") || v.tag > tagInteger || v.number != 0 {
+					return 0, false
+				}
+				continue
 			}
 			if n == len(b.values) {
 				b.values = append(b.values, driver.NamedValue{Ordinal: n + 1})
 			}
 			v.set(&b.values[n].Value)
-			rest = rest[size:]
+			n++
 		}
 	}
-	if b.insertions[t][size] == nil {
-		prepared, err := b.Prepare(insertion(b.layout, t, len(rows)))
-		if err != nil {
-			return err
-		}
-		b.insertions[t][size] = prepared.(execStmt)
-	}
-	_, err := b.insertions[t][size].ExecContext(b.Context, b.values[:n])
-	return err
+	return n, true
 }
 
 // execStmt is a prepared statement of the driver.
@@ -140,9 +169,13 @@ type execStmt interface {
 	driver.StmtExecContext
 }
 
-// insertion returns the statement that adds n rows to t.
-func insertion(l layout, t table, n int) string {
-	row := "(?" + strings.Repeat(",?", len(l.columns(t))-1) + ")"
+// insertion returns the statement that adds n rows with literals to t.
+func insertion(l layout, t table, n int, literals []string) string {
+	values := slices.Repeat([]string{"?"}, len(l.columns(t)))
+	for i := range min(len(values), len(literals)) {
+		values[i] = cmp.Or(literals[i], "?")
+	}
+	row := "(" + strings.Join(values, ",") + ")"
 	return "INSERT INTO " + t.String() + " VALUES " + row + strings.Repeat(","+row, n-1)
 }
 

@@ -23,10 +23,10 @@ type database struct {
 	known []known // states in which this process left it, the latest last
 	found string  // why it is opened again; empty: it is not
 
-	rows       rowsByTable                              // of the last commit, for reuse
-	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
-	values     []driver.NamedValue                      // of the last insertion, for reuse
-	counting   execStmt                                 // adds a row to counts; prepared on first use
+	rows       rowsByTable                                 // of the last commit, for reuse
+	insertions [len(tables)][2][len(perStatement)]execStmt // without and with literals; prepared on first use
+	values     []driver.NamedValue                         // of the last insertion, for reuse
+	counting   execStmt                                    // adds a row to counts; prepared on first use
 }
 
 // openDatabase opens the record at path for writing. When there is none, it creates one
@@ -196,11 +196,13 @@ func (b *database) close() error {
 
 // closeConn closes the connection of SQLite.
 func (b *database) closeConn() error {
-	for _, statements := range append(b.insertions[:], [len(perStatement)]execStmt{b.counting}) {
-		for _, statement := range statements {
-			if statement != nil {
-				statement.Close()
-			}
+	statements := []execStmt{b.counting}
+	for _, of := range b.insertions {
+		statements = append(append(statements, of[0][:]...), of[1][:]...)
+	}
+	for _, statement := range statements {
+		if statement != nil {
+			statement.Close()
 		}
 	}
 	return b.conn.Close()

@@ -194,11 +194,18 @@ func cutValue(b []byte) (v value, size int) {
 	case tagNull:
 		return v, 1
 	case tagInteger:
+		if len(b) > 0 && b[0] < 0x80 { // most are small
+			return value{tag: tagInteger, number: int64(b[0]>>1) ^ -int64(b[0]&1)}, 2
+		}
 		if v.number, size = binary.Varint(b); size <= 0 || size > 1 && b[size-1] == 0 {
 			return v, 0
 		}
 		return v, 1 + size
 	case tagText, tagBlob:
+		if len(b) > 0 && b[0] < 0x80 && int(b[0]) < len(b) {
+			v.octets = b[1 : 1+b[0] : 1+b[0]]
+			return v, 2 + int(b[0])
+		}
 		n, size := binary.Uvarint(b)
 		if size <= 0 || size > 1 && b[size-1] == 0 || n > uint64(len(b)-size) {
 			return v, 0

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -93,6 +94,8 @@ type leaves struct {
 	inner  [blockSize + 8]byte           // what HMAC (RFC 2104) hashes first: the key, a place
 	outer  [blockSize + sha256.Size]byte // and then
 	salt   digest                        // of the last leaf: half for the row, half for its private values
+	sum    hash.Hash                     // SHA-256; one that is kept needs no memory
+	last   tlog.Hash
 	leaf   []byte
 	hidden []byte
 	rows   tree
@@ -105,7 +108,7 @@ const blockSize = 64
 // newLeaves returns the leaves of a commit with a salt, of which HMAC is written out here: with
 // crypto/hmac it would take a quarter of the time of a commit.
 func newLeaves(salt []byte) *leaves {
-	l := &leaves{}
+	l := &leaves{sum: sha256.New()}
 	copy(l.inner[:], salt)
 	copy(l.outer[:], salt)
 	for i := range blockSize {
@@ -123,20 +126,26 @@ func (l *leaves) add(row []byte) {
 // hash returns the hash of the leaf of an encoded row at a place in its commit.
 func (l *leaves) hash(row []byte, place int64) tlog.Hash {
 	binary.BigEndian.PutUint64(l.inner[blockSize:], uint64(place))
-	sum := sha256.Sum256(l.inner[:])
-	copy(l.outer[blockSize:], sum[:])
-	l.salt = sha256.Sum256(l.outer[:])
+	l.hashTo(l.outer[blockSize:blockSize], l.inner[:])
+	l.hashTo(l.salt[:0], l.outer[:])
 	l.leaf = append(append(l.leaf[:0], 0), l.salt[:saltSize/2]...)
 	if mask := private[row[0]]; mask == 0 {
 		l.leaf = append(l.leaf, row...)
 	} else {
 		var some bool
 		if l.leaf, l.hidden, some = hide(l.leaf, append(l.hidden[:0], l.salt[saltSize/2:]...), row, mask); some {
-			sum := sha256.Sum256(l.hidden)
-			l.leaf = append(l.leaf, sum[:]...)
+			l.leaf = l.hashTo(l.leaf, l.hidden)
 		}
 	}
-	return sha256.Sum256(l.leaf)
+	l.hashTo(l.last[:0], l.leaf)
+	return l.last
+}
+
+// hashTo appends the SHA-256 of octets to b.
+func (l *leaves) hashTo(b, octets []byte) []byte {
+	l.sum.Reset()
+	l.sum.Write(octets) // never fails
+	return l.sum.Sum(b)
 }
 
 // hide appends to shown a row with NULL in place of its private values, and to hidden these

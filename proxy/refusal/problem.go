@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,54 +258,96 @@ func (a *Answer) render(accept []string) (contentType string, body []byte) {
 	return "application/problem+json", p.text()
 }
 
-// text returns p as an Encoder of encoding/json with an indentation of two spaces writes it.
-// Such an Encoder reads again what it has written, which takes 5 us of the 80 of a refusal;
-// indented takes about one.
+// text returns p as an Encoder of encoding/json with an indentation of two spaces writes it,
+// in a third of the time.
 func (p *Problem) text() []byte {
-	compact := bytes.NewBuffer(make([]byte, 0, 1<<10))
-	e := json.NewEncoder(compact)
-	e.SetEscapeHTML(false) // "<" is itself: the body is no HTML
-	_ = e.Encode(p)        // texts and finite numbers cannot fail
-	return indented(compact.Bytes())
+	b := make([]byte, 0, 3<<9)
+	return append(appendStruct(b, reflect.ValueOf(p).Elem(), problemMembers, 1), '\n')
 }
 
-// indented returns JSON without white space as json.Indent does, with two spaces for each of at
-// most eight levels. It does not check it.
-func indented(compact []byte) []byte {
+// member is a member of an object that a field of a struct becomes.
+type member struct {
+	name string   // as JSON, and what is before the value
+	omit bool     // the member of a zero value
+	of   []member // of the struct that the field points to
+}
+
+var problemMembers = membersOf(reflect.TypeFor[Problem]())
+
+// membersOf returns the members of a struct of texts, numbers, and pointers to these and to
+// such structs.
+func membersOf(t reflect.Type) (all []member) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		m := member{name: `"` + name + `": `, omit: options == "omitempty"}
+		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct {
+			m.of = membersOf(f.Type.Elem())
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// appendStruct appends v as an object at a depth, which is at most eight.
+func appendStruct(b []byte, v reflect.Value, members []member, depth int) []byte {
 	const newLine = "\n                "
-	out := make([]byte, 0, len(compact)+len(compact)/2)
-	depth := 0
-	for i := 0; i < len(compact); i++ {
-		c := compact[i]
-		if c == '"' {
-			from := i
-			for i++; compact[i] != '"'; i++ {
-				if compact[i] == '\\' {
-					i++
-				}
-			}
-			out = append(out, compact[from:i+1]...)
+	before := append(b, '{')
+	b = before
+	for i := range members {
+		m, value := &members[i], v.Field(i)
+		if m.omit && value.IsZero() {
 			continue
 		}
-		if c == '}' || c == ']' {
-			depth--
-			if before := compact[i-1]; before != '{' && before != '[' {
-				out = append(out, newLine[:1+2*depth]...)
-			}
+		if len(b) > len(before) {
+			b = append(b, ',')
 		}
-		switch out = append(out, c); c {
-		case ':':
-			out = append(out, ' ')
-		case '{', '[':
-			depth++
-			if next := compact[i+1]; next != '}' && next != ']' {
-				out = append(out, newLine[:1+2*depth]...)
-			}
-		case ',':
-			out = append(out, newLine[:1+2*depth]...)
+		b = append(append(b, newLine[:1+2*depth]...), m.name...)
+		if value.Kind() == reflect.Pointer {
+			value = value.Elem()
+		}
+		switch value.Kind() {
+		case reflect.Struct:
+			b = appendStruct(b, value, m.of, depth+1)
+		case reflect.Int, reflect.Int64:
+			b = strconv.AppendInt(b, value.Int(), 10)
+		case reflect.String:
+			b = appendText(b, value.String())
+		default:
+			b = appendJSON(b, value.Interface())
 		}
 	}
-	return out
+	if len(b) > len(before) {
+		b = append(b, newLine[:1+2*(depth-1)]...)
+	}
+	return append(b, '}')
+}
+
+// appendText appends a text as JSON.
+func appendText(b []byte, text string) []byte {
+	if !isPlain(text) {
+		return appendJSON(b, text)
+	}
+	return append(append(append(b, '"'), text...), '"')
+}
+
+// isPlain reports whether text is printable ASCII that JSON does not escape.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// appendJSON appends v as JSON. "<" is itself: the body is no HTML.
+func appendJSON(b []byte, v any) []byte {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // texts and finite numbers cannot fail
+	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 
 // preferred picks the format of a refusal by the Accept field (RFC 9110
@@ -360,6 +403,9 @@ func weightOf(params string) float64 {
 func legible(s string) string {
 	if len(s) > maxQuoted {
 		s = s[:maxQuoted] + "..."
+	}
+	if isPlain(s) {
+		return s
 	}
 	return strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

@@ -144,13 +144,15 @@ func (a *Answer) setFailure(err error) {
 // Response renders a for the request r, in the format that its Accept prefers. The
 // response to a HEAD request has no body.
 func (a *Answer) Response(r *http.Request) *http.Response {
-	h := http.Header{
-		"Cache-Control":          {"no-store"},
-		"Proxy-Status":           {a.ProxyStatus()},
-		"X-Content-Type-Options": {"nosniff"},
-	}
 	contentType, body := a.render(r.Header.Values("Accept"))
-	h["Content-Type"], h["Content-Length"] = []string{contentType}, []string{strconv.Itoa(len(body))}
+	values := []string{"no-store", a.ProxyStatus(), "nosniff", contentType, strconv.Itoa(len(body))}
+	h := http.Header{
+		"Cache-Control":          values[0:1:1],
+		"Proxy-Status":           values[1:2:2],
+		"X-Content-Type-Options": values[2:3:3],
+		"Content-Type":           values[3:4:4],
+		"Content-Length":         values[4:5:5],
+	}
 	if a.Status == http.StatusProxyAuthRequired {
 		h.Set("Proxy-Authenticate", `Basic realm="heed", charset="UTF-8"`)
 	}

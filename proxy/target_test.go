@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -143,7 +144,7 @@ func (s *site) serveLeniently(c net.Conn) {
 			return
 		}
 		body.Reset(&heads, &h)
-		r, err := h.Request(rules.EscapePercents(h.Target), &body)
+		r, err := h.Request(context.Background(), rules.EscapePercents(h.Target), &body)
 		if err != nil {
 			return
 		}

@@ -104,10 +104,15 @@ func (w *responseWriter) end() {
 // since goproxy would copy every value. It leaves a 101 its header, in which goproxy looks
 // for a WebSocket handshake.
 func (w *responseWriter) takeHeader(resp *http.Response) *http.Response {
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		maps.Copy(w.Header(), resp.Header)
-		resp.Header = nil
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return resp
 	}
+	if w.h1 != nil {
+		w.h1.AddHeader(resp.Header)
+	} else {
+		maps.Copy(w.Header(), resp.Header)
+	}
+	resp.Header = nil
 	return resp
 }
 

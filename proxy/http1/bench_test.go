@@ -50,7 +50,7 @@ func BenchmarkReadRequest_ForNetHTTP(b *testing.B) {
 			b.Fatal(err)
 		}
 		body.Reset(r, &h)
-		if _, err := h.Request(h.Target, &body); err != nil {
+		if _, err := h.Request(b.Context(), h.Target, &body); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -173,7 +173,7 @@ func checkRequest(t *testing.T, stream []byte, a, b uint8) {
 			t.Fatalf("%q: net/http has %v", stream, err)
 		}
 	} else {
-		ours, err := m.head.Request(m.head.Target, m.body)
+		ours, err := m.head.Request(t.Context(), m.head.Target, m.body)
 		if err != nil {
 			t.Fatalf("%q: %v", stream, err)
 		}

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -353,16 +354,15 @@ var chunkedOnly = []string{chunkedCoding}
 // net/url can parse; RequestURI is h.Target in any case. body is what follows h, and gets
 // its Trailer from here; b.Reset comes before. A *Fault is returned for a target that is
 // no URL.
-func (h *Head) Request(target string, body *Body) (*http.Request, error) {
+func (h *Head) Request(ctx context.Context, target string, body *Body) (*http.Request, error) {
 	u, err := parseTarget(h.Method, target)
 	if err != nil {
 		return nil, newFault(NoURL, false, "")
 	}
-	r := &http.Request{
-		Method: h.Method, URL: u, RequestURI: h.Target, Host: cmp.Or(u.Host, h.Get(host)),
-		Proto: h.Proto, ProtoMajor: h.Major, ProtoMinor: h.Minor,
-		Header: h.Header(), Body: http.NoBody, Close: h.Close, Trailer: h.announced(),
-	}
+	r := (&http.Request{}).WithContext(ctx) // of a request with its parts it would be another copy
+	r.Method, r.URL, r.RequestURI, r.Host = h.Method, u, h.Target, cmp.Or(u.Host, h.Get(host))
+	r.Proto, r.ProtoMajor, r.ProtoMinor = h.Proto, h.Major, h.Minor
+	r.Header, r.Body, r.Close, r.Trailer = h.Header(), http.NoBody, h.Close, h.announced()
 	delete(r.Header, host)
 	switch h.Framing {
 	case Sized:

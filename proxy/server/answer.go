@@ -2,8 +2,8 @@ package server
 
 import (
 	"bufio"
-	"cmp"
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -30,7 +30,7 @@ type Answer struct {
 	head, old bool // the request is a HEAD; is HTTP/1.0
 	close     bool // the connection ends with the answer
 
-	header  http.Header
+	header  http.Header   // nil: nobody has asked for it
 	status  int           // 0: none so far
 	phrase  *string       // see SetPhrase
 	fields  []http1.Field // see SetFields
@@ -44,7 +44,21 @@ type Answer struct {
 }
 
 // Header implements http.ResponseWriter.
-func (a *Answer) Header() http.Header { return a.header }
+func (a *Answer) Header() http.Header {
+	if a.header == nil {
+		a.header = http.Header{}
+	}
+	return a.header
+}
+
+// AddHeader sets the fields of header, which belongs to a from then on.
+func (a *Answer) AddHeader(header http.Header) {
+	if len(a.header) == 0 && header != nil {
+		a.header = header
+	} else {
+		maps.Copy(a.Header(), header)
+	}
+}
 
 // SetPhrase makes phrase that of the status line, in place of the usual one. Control
 // characters become blanks.
@@ -131,11 +145,12 @@ func (a *Answer) hasBody() bool { return !a.head && http1.HasBody("", a.status) 
 // begin makes the head. empty: there is no body although there could be one.
 func (a *Answer) begin(empty bool) {
 	a.begun = true
-	m := http1.Message{Status: a.status, Header: a.header, Fields: a.fields, Length: a.length()}
+	m := &a.conn.head
+	*m = http1.Message{Status: a.status, Header: a.Header(), Fields: a.fields, Length: a.length()}
 	if a.phrase != nil {
 		m.Phrase = *a.phrase
-	} else {
-		m.Phrase = cmp.Or(http.StatusText(a.status), "status code "+strconv.Itoa(a.status))
+	} else if m.Phrase = http.StatusText(a.status); m.Phrase == "" {
+		m.Phrase = "status code " + strconv.Itoa(a.status)
 	}
 	switch {
 	case !a.hasBody():
@@ -155,8 +170,8 @@ func (a *Answer) begin(empty bool) {
 	if a.err != nil {
 		return
 	}
-	if a.err = a.conn.out.Begin(&m); a.err != nil && a.dropInvalid() {
-		a.err = a.conn.out.Begin(&m)
+	if a.err = a.conn.out.Begin(m); a.err != nil && a.dropInvalid() {
+		a.err = a.conn.out.Begin(m)
 	}
 }
 

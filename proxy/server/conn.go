@@ -44,6 +44,7 @@ type Conn struct {
 	begun  bool          // octets have come
 	taken  bool          // see Taken
 	room   []http1.Field // see FieldRoom; nil before the first
+	head   http1.Message // of the answer; kept, since it is written without allocating memory
 	first  [1]byte       // of a request after a pause
 }
 
@@ -162,7 +163,7 @@ func (c *Conn) serveRequest() (again bool) {
 		return false
 	}
 	_ = c.SetReadDeadline(time.Time{})
-	a := &Answer{conn: c, header: http.Header{}}
+	a := &Answer{conn: c}
 	r, err := a.request(&c.Head)
 	if err != nil {
 		c.client.Unread(err)
@@ -175,6 +176,7 @@ func (c *Conn) serveRequest() (again bool) {
 	c.client.Handle(a, r)
 	again = a.finish()
 	c.Head.Reset()
+	c.head = http1.Message{}
 	clear(c.room)
 	return again
 }
@@ -186,8 +188,11 @@ func (a *Answer) request(h *http1.Head) (*http.Request, error) {
 		target = rules.EscapePercents(target)
 	}
 	a.body.from.Reset(&a.conn.heads, h)
-	r, err := h.Request(target, &a.body.from)
+	ctx, cancel := context.WithCancel(a.conn.ctx)
+	a.cancel = cancel
+	r, err := h.Request(ctx, target, &a.body.from)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	a.head, a.old, a.close = h.Method == http.MethodHead, !h.AtLeast11(), h.Close
@@ -198,7 +203,5 @@ func (a *Answer) request(h *http1.Head) (*http.Request, error) {
 		r.Body = &a.body
 	}
 	r.RemoteAddr = a.conn.addr
-	ctx, cancel := context.WithCancel(a.conn.ctx)
-	a.cancel = cancel
-	return r.WithContext(ctx), nil
+	return r, nil
 }

@@ -42,15 +42,16 @@ func (c *conn) exchange(q *Request, w *wish, absolute *url.URL) (resp *http.Resp
 	c.reused = c.reused || late // the site may have closed it
 	a := &answer{conn: c, ctx: q.Context(), keep: !w.last}
 	q.sign(q.Header)
-	m := w.message(q, absolute)
-	if err := c.out.Begin(&m); err != nil {
+	c.message = w.message(q, absolute)
+	m := &c.message
+	if err := c.out.Begin(m); err != nil {
 		c.end()
 		return nil, false, err
 	}
 	a.stop = context.AfterFunc(a.ctx, c.close)
 	written := error(nil)
 	if hasBody(q.Request) {
-		a.upload = c.begin(q, &m, httpguts.HeaderValuesContainsToken(q.Header["Expect"], "100-continue"))
+		a.upload = c.begin(q, m, httpguts.HeaderValuesContainsToken(q.Header["Expect"], "100-continue"))
 	} else if written = c.out.End(nil); written == nil {
 		q.hooks().Written()
 		c.expectAnswer()

@@ -28,6 +28,8 @@ type conn struct {
 	head http1.Head    // of the last answer
 	wait time.Duration // for the head of an answer
 
+	message http1.Message // the request; kept, since it is written without allocating memory
+
 	// How the connection is used. The request that has the connection changes this, and
 	// the pool while it is idle.
 	host      *siteHost
@@ -70,6 +72,7 @@ func (c *conn) release() {
 	}
 	c.in.Release()
 	c.head.Reset()
+	c.message = http1.Message{}
 	c.since = time.Now()
 	c.host.pool.put(c)
 }

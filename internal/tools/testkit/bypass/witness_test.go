@@ -2,6 +2,7 @@ package bypass
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -105,7 +106,7 @@ func readRequest(in *http1.Reader) (*http.Request, error) {
 		return nil, err
 	}
 	body.Reset(in, &head)
-	return head.Request(rules.EscapePercents(head.Target), &body)
+	return head.Request(context.Background(), rules.EscapePercents(head.Target), &body)
 }
 
 func (w *witness) note(r *http.Request, err error, scheme string) {

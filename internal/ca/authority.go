@@ -97,6 +97,21 @@ func Load(certFile, keyFile string, now func() time.Time) (*Authority, error) {
 	return a, nil
 }
 
+// Published returns the authority of a running heed for what clients have to trust, without its
+// key, so that root need not be its owner: certFile is its certificate, and dir the state directory.
+// Leaf must not be called.
+func Published(certFile, dir string, now func() time.Time) (*Authority, error) {
+	chain, err := readChain(certFile)
+	if err != nil {
+		return nil, err
+	}
+	a := newAuthority(chain, nil, certFile, now)
+	if certFile == currentPair(dir).cert {
+		a.dir = dir
+	}
+	return a, nil
+}
+
 func newAuthority(chain []*x509.Certificate, key crypto.Signer, certPath string, now func() time.Time) *Authority {
 	a := &Authority{chain: chain, key: key, certPath: certPath, now: now}
 	for _, c := range chain {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"heed/internal/ca"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/control"
 	"heed/internal/route"
 	"heed/internal/state"
 )
@@ -23,18 +25,21 @@ type CACmd struct {
 	Renew     CARenewCmd     `cmd:"" help:"Create a new CA beside the old one."`
 }
 
-// openAuthority returns the authority of a heed that is started with the settings that
-// flags select.
+// openAuthority returns the authority of the running heed or, where flags or the environment
+// select settings or none runs, of one that is started with these settings.
 func openAuthority(a *console.App, flags *config.FileFlags) (*ca.Authority, error) {
+	stateDir, noState := state.Find(a.Stderr)
+	if !flags.Chosen(a) && noState == nil {
+		if running, _ := control.Serving(context.Background(), stateDir); running != nil {
+			return ca.Published(running.CA.Path, stateDir, a.Now)
+		}
+	}
 	cfg, err := flags.Load(a)
+	if err == nil && cfg.HTTPS.CACert == "" {
+		err = noState
+	}
 	if err != nil {
 		return nil, err
-	}
-	stateDir := ""
-	if cfg.HTTPS.CACert == "" {
-		if stateDir, err = state.Find(a.Stderr); err != nil {
-			return nil, err
-		}
 	}
 	return route.OpenCA(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, stateDir, a.Now)
 }

@@ -113,6 +113,13 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 		row("not seen", "%s", text)
 	}
 	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
+	for _, r := range s.CA.Beside {
+		what := "is to follow: `heed ca renew --now`, and a restart, once the clients trust it"
+		if r.Replaced {
+			what = "was replaced, and is in the bundles until " + r.NotAfter.UTC().Format(time.DateOnly)
+		}
+		row("CA beside", "%s %s", r.File, what)
+	}
 	for i := range s.Keys {
 		row("signs", "%s", keyWords(&s.Keys[i]))
 	}

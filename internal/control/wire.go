@@ -164,6 +164,14 @@ type CAStatus struct {
 	NotBefore time.Time `json:"not_before"`
 	NotAfter  time.Time `json:"not_after"`
 	DaysLeft  int       `json:"days_left"`
+	Beside    []CARoot  `json:"beside,omitempty"` // during a renewal
+}
+
+// CARoot is a CA certificate beside the one that signs.
+type CARoot struct {
+	File     string    `json:"file"`
+	NotAfter time.Time `json:"not_after"`
+	Replaced bool      `json:"replaced"` // by the one that signs; else it is to follow that
 }
 
 // KeyStatus describes a key that requests are signed with.

@@ -21,6 +21,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/ca"
 	"heed/internal/clientenv"
 	"heed/internal/config"
 	"heed/internal/console"
@@ -190,12 +191,22 @@ func (d *daemon) info() control.Info {
 	}
 }
 
+func caStatus(a *ca.Authority, now time.Time) control.CAStatus {
+	s := control.CAStatus{Path: a.CertPath(), NotBefore: a.NotBefore(), NotAfter: a.NotAfter(), DaysLeft: a.DaysLeft(now)}
+	for _, r := range a.Roots() {
+		if r.File != "" && r.File != s.Path {
+			s.Beside = append(s.Beside, control.CARoot{File: r.File, NotAfter: r.Cert.NotAfter, Replaced: r.Replaced})
+		}
+	}
+	return s
+}
+
 func (d *daemon) status() *control.Status {
 	now, cfg := d.now(), d.current.Load().cfg
 	s := &control.Status{
 		Info: d.info(), Since: d.since,
 		Mode: cfg.DefaultMode(), Profile: cfg.Profile, Unjudged: cfg.Unjudged(),
-		CA:   control.CAStatus{Path: d.authority.CertPath(), NotBefore: d.authority.NotBefore(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
+		CA:   caStatus(d.authority, now),
 		Keys: d.current.Load().keys(),
 		Load: d.shared.Load.Status(), Turns: d.Turns.Counts(),
 		Five: d.counts.FiveMinutes(now), Hour: d.counts.Hour(now), Troubles: d.counts.Troubles(now),

@@ -165,6 +165,28 @@ func TestHeed_ASiteThatDeniesItsRulesHasNone(t *testing.T) {
 	}
 }
 
+// Where the rows of a program at many sites are cut, people see its sums.
+func TestHeed_TheSumsOfAProgramOverItsSites(t *testing.T) {
+	t.Parallel()
+	var requests [][]any
+	for i := range 30 {
+		for n, path := range []string{"/private/x", "/a", "/b"} {
+			requests = append(requests, []any{fmt.Sprintf("s%d.test", i), "192.0.2.1", i*10 + n, path, 200, "LabBot/1.0"})
+		}
+	}
+	policies, err := study.LoadPolicies(context.Background(), testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /private\n"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := read(t, study.Options{Policies: policies}, lines(t, requests...)).WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := "all 30 sites labbot 90 0 60 30 90 33.3 % ("; !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
+		t.Errorf("%q is not in\n%s", want, &text)
+	}
+}
+
 // The robots.txt files of a record, and what it knows of sites without one, are used without
 // being named.
 func TestHeed_ARecordIsJudgedByItsOwnFiles(t *testing.T) {

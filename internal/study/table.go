@@ -41,6 +41,8 @@ type Definition struct {
 	// Whole has people see all rows, and not only those of robots of the built-in list and the
 	// first of the others. Tables without a token are whole.
 	Whole bool
+	// Sums has people see the sums of each program over all sites, where rows are left out.
+	Sums bool
 
 	build func(*Study, *Table)
 }

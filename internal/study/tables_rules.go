@@ -33,7 +33,7 @@ func obedienceTable() *Definition {
 			Column{"unknown", "rules unknown", table.Count, "No robots.txt is known for this time."},
 			Column{"no_path", "no path", table.Count, "CONNECT, * and malformed targets."},
 		),
-		Bars: []Bar{{"allowed", "allowed"}, {"within_cache_life", "failed"}, {"not_allowed", "rule"}}, Of: "judged",
+		Bars: []Bar{{"allowed", "allowed"}, {"within_cache_life", "failed"}, {"not_allowed", "rule"}}, Of: "judged", Sums: true,
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
 				c := &r.classes

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -73,6 +74,9 @@ func (t *Table) print(b *strings.Builder, sites bool) {
 func (t *Table) people(others int, sites bool) *table.Table {
 	rows, more := t.shown(others)
 	x := &table.Table{More: int64(more)}
+	if t.Sums && more > 0 && sites {
+		rows = slices.Concat(rows, t.sums(others))
+	}
 	var show []int
 	for i, c := range t.Columns {
 		if t.seen(i, sites) {
@@ -118,6 +122,39 @@ func (t *Table) shown(others int) (rows [][]any, more int) {
 		}
 	}
 	return rows, more
+}
+
+// sums returns a row for each program that is in several rows, at most limit, those with most
+// rows first: the sums of them.
+func (t *Table) sums(limit int) (rows [][]any) {
+	count, place := map[any]int64{}, map[any]int{}
+	token := t.column("token")
+	for _, row := range t.Rows {
+		if count[row[token]]++; count[row[token]] == 1 {
+			place[row[token]] = len(rows)
+			rows = append(rows, slices.Clone(row))
+			continue
+		}
+		at := place[row[token]]
+		for i, cell := range row {
+			switch was := rows[at][i].(type) {
+			case int64:
+				rows[at][i] = was + cell.(int64)
+			case table.Ratio:
+				if more, some := cell.(table.Ratio); some {
+					rows[at][i] = table.Ratio{Part: was.Part + more.Part, Of: was.Of + more.Of}
+				}
+			case nil:
+				rows[at][i] = cell
+			}
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(sum []any) bool { return count[sum[token]] == 1 })
+	slices.SortStableFunc(rows, func(a, b []any) int { return cmp.Compare(count[b[token]], count[a[token]]) })
+	for _, sum := range rows {
+		sum[t.column("site")] = fmt.Sprintf("all %d sites", count[sum[token]])
+	}
+	return rows[:min(limit, len(rows))]
 }
 
 // rare are the columns that people do not miss when they are 0 in every row.

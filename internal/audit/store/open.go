@@ -67,7 +67,7 @@ func canBeRecord(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no record %s\nName the file that [audit] file names, or that heed run --audit made", path)
 	case err != nil:
-		return fmt.Errorf("the record cannot be read: %w", err)
+		return unreadable(err)
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory, not a record\nName the file in it", path)
 	case !info.Mode().IsRegular():
@@ -76,6 +76,14 @@ func canBeRecord(path string) error {
 		return fmt.Errorf("%s is empty: nothing was recorded in it", path)
 	}
 	return nil
+}
+
+// unreadable returns the error for a record that the system does not open, or look at, for err.
+func unreadable(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("the record cannot be read: %w\nRun the command as the user that it belongs to (sudo -u), or name a copy that this user may read", err)
+	}
+	return fmt.Errorf("the record cannot be read: %w", err)
 }
 
 // refusal returns an error for a file that SQLite refuses to read for the reason cause, and
@@ -87,7 +95,7 @@ func refusal(path string, cause error) error {
 	head, err := ownfile.Head(path, headerSize)
 	switch n := min(len(head), len(magic)); {
 	case err != nil:
-		return fmt.Errorf("the record cannot be read: %w", err)
+		return unreadable(err)
 	case string(head[:n]) != magic[:n]:
 		return fmt.Errorf("%s is no record: heed keeps records in files of SQLite, and this is none\nName the file that [audit] file names, or that heed run --audit made", path)
 	case n == 0: // it is open, and a database

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,9 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		if _, err := view(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.path, err, c.want)
 		}
+	}
+	if err := unreadable(&fs.PathError{Op: "open", Path: other, Err: syscall.EACCES}); !strings.Contains(err.Error(), "\nRun the command as the user") {
+		t.Errorf("of another user: %v", err)
 	}
 }
 

@@ -112,17 +112,7 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 	for _, text := range s.Unjudged {
 		row("not seen", "%s", text)
 	}
-	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
-	for _, r := range s.CA.Beside {
-		what := "is to follow: `heed ca renew --now`, and a restart, once the clients trust it"
-		if r.Replaced {
-			what = "was replaced, and is in the bundles until " + r.NotAfter.UTC().Format(time.DateOnly)
-		}
-		row("CA beside", "%s %s", r.File, what)
-	}
-	for i := range s.Keys {
-		row("signs", "%s", keyWords(&s.Keys[i]))
-	}
+	printKeys(row, s)
 	if s.Fleet != nil {
 		row("fleet", "%s", fleetWords(s.Fleet, now))
 	}
@@ -158,6 +148,21 @@ func printLost(row func(name, format string, values ...any), s *control.Status) 
 	}
 	if s.Unrecorded > 0 {
 		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
+	}
+}
+
+// printKeys writes the certificates and keys.
+func printKeys(row func(name, format string, values ...any), s *control.Status) {
+	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
+	for _, r := range s.CA.Beside {
+		if r.Replaced {
+			row("CA beside", "%s was replaced, and is in the bundles until %s", r.File, r.NotAfter.UTC().Format(time.DateOnly))
+		} else {
+			row("CA beside", "%s is to follow: `heed ca renew --now`, and a restart, once the clients trust it", r.File)
+		}
+	}
+	for i := range s.Keys {
+		row("signs", "%s", keyWords(&s.Keys[i]))
 	}
 }
 

@@ -29,7 +29,7 @@ type Evidence struct {
 	Key        string         `json:"key"`        // that signed it, as `heed audit key` prints it
 	Commits    []ProvedCommit `json:"commits"`
 	Rows       []ProvedRow    `json:"rows"`
-	Hashes     []Base64       `json:"hashes"` // that paths refer to by their indexes
+	Hashes     Base64         `json:"hashes"` // one after another; paths refer to them by their indexes
 }
 
 // ProvedCommit is a commit with rows of a proof.
@@ -86,7 +86,7 @@ func (e *Evidence) Decisions() (n int) {
 	return n
 }
 
-// Text returns the proof as JSON, with one row, commit or hash a line.
+// Text returns the proof as JSON, with one row or commit a line.
 func (e *Evidence) Text() ([]byte, error) {
 	var b bytes.Buffer
 	write := func(v any) (err error) {
@@ -118,7 +118,8 @@ func (e *Evidence) Text() ([]byte, error) {
 	}
 	lines("commits", len(e.Commits), func(i int) any { return &e.Commits[i] })
 	lines("rows", len(e.Rows), func(i int) any { return &e.Rows[i] })
-	lines("hashes", len(e.Hashes), func(i int) any { return e.Hashes[i] })
+	b.WriteString(",\n\"hashes\":")
+	err = errors.Join(err, write(e.Hashes))
 	b.WriteString("}\n")
 	return b.Bytes(), err
 }
@@ -149,15 +150,18 @@ func privateColumns(t table) (names []string) {
 	return names
 }
 
-// valuesJSON returns encoded values as a JSON object, in the order of the columns: an octet
-// string as {"octets": TEXT} when it is printable ASCII, else as {"base64": TEXT}, and a text that
-// is not UTF-8 as {"text": BASE64}.
+// valuesJSON returns encoded values as a JSON object, in the order of the columns, without those
+// that are NULL: a byte string as {"octets": TEXT} when it is printable ASCII, else as {"base64":
+// TEXT}, and a text that is not UTF-8 as {"text": BASE64}.
 func valuesJSON(columns []string, values []byte) json.RawMessage {
 	b := []byte{'{'}
-	for i, name := range columns {
+	for _, name := range columns {
 		v, size := cutValue(values)
 		values = values[size:]
-		if i > 0 {
+		if v.tag == tagNull {
+			continue
+		}
+		if len(b) > 1 {
 			b = append(b, ',')
 		}
 		b = fmt.Appendf(b, "%q:", name)
@@ -188,33 +192,31 @@ func printable(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' || c > '~' })
 }
 
-// parseValues encodes the values of a JSON object that valuesJSON returns, with exactly the
-// columns named.
+// parseValues encodes the values of a JSON object that valuesJSON returns.
 func parseValues(b []byte, columns []string, text json.RawMessage) ([]byte, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(text, &values); err != nil {
 		return nil, err
 	}
-	if len(values) != len(columns) {
-		return nil, fmt.Errorf("it has %d values, not %d", len(values), len(columns))
-	}
 	for _, name := range columns {
 		v, ok := values[name]
-		if !ok {
-			return nil, fmt.Errorf("the value %s is missing", name)
+		if delete(values, name); !ok {
+			b = appendNull(b)
+			continue
 		}
 		var err error
 		if b, err = parseValue(b, v); err != nil {
 			return nil, fmt.Errorf("the value %s cannot be read: %w", name, err)
 		}
 	}
+	for name := range values {
+		return nil, fmt.Errorf("it has a value %q, which is none of the table's", name)
+	}
 	return b, nil
 }
 
 func parseValue(b []byte, text json.RawMessage) ([]byte, error) {
 	switch text[0] {
-	case 'n':
-		return appendNull(b), nil
 	case '"':
 		var s string
 		err := json.Unmarshal(text, &s)
@@ -318,13 +320,16 @@ func CheckProof(text []byte, key string) (*Checked, error) {
 
 // check checks the paths of all rows, and that the proof has nothing else.
 func (e *Evidence) check(c *Checked) error {
-	used := make([]bool, len(e.Hashes))
+	if len(e.Hashes)%tlog.HashSize != 0 {
+		return errors.New("its hashes are cut off")
+	}
+	used := make([]bool, len(e.Hashes)/tlog.HashSize)
 	hash := func(i int) (h tlog.Hash, err error) {
-		if i < 0 || i >= len(e.Hashes) || len(e.Hashes[i]) != len(h) {
+		if i < 0 || i >= len(used) {
 			return h, errors.New("a path refers to a hash that the proof does not have")
 		}
 		used[i] = true
-		return tlog.Hash(e.Hashes[i]), nil
+		return tlog.Hash(e.Hashes[i*tlog.HashSize:][:tlog.HashSize]), nil
 	}
 	hashes := func(path []int) (all []tlog.Hash, err error) {
 		for _, i := range path {

@@ -251,8 +251,8 @@ func (p *prover) rowsOf(n int64) (*commit, []row, error) {
 func (p *prover) index(h tlog.Hash) int {
 	i, ok := p.hashes[h]
 	if !ok {
-		i = len(p.out.Hashes)
-		p.hashes[h], p.out.Hashes = i, append(p.out.Hashes, h[:])
+		i = len(p.hashes)
+		p.hashes[h], p.out.Hashes = i, append(p.out.Hashes, h[:]...)
 	}
 	return i
 }

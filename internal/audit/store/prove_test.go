@@ -174,7 +174,7 @@ func foreign(t *testing.T, db *sql.DB, seq int64, withClient bool, text string) 
 	for _, query := range []string{
 		"SELECT client FROM asker" + own, "SELECT user FROM asker" + own,
 		"SELECT user_agent FROM asker" + strings.ReplaceAll(strings.ReplaceAll(own, "id <>", "user_agent NOT IN"), "SELECT asker FROM entry", "SELECT user_agent FROM asker JOIN entry ON asker = asker.id"),
-		"SELECT host FROM site WHERE id <> (SELECT site FROM entry WHERE seq = :seq)",
+		"SELECT host FROM site WHERE host NOT IN (SELECT host FROM site JOIN entry ON site = site.id WHERE seq = :seq)",
 		"SELECT CAST(target AS TEXT) FROM entry WHERE target NOT IN (SELECT target FROM entry WHERE seq = :seq)",
 	} {
 		rows, err := db.Query(query, sql.Named("seq", seq))

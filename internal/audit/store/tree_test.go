@@ -214,5 +214,10 @@ func TestProve_ANeighbourCannotBeGuessed(t *testing.T) {
 
 // has reports whether h is one of the hashes of the proof.
 func (e *Evidence) has(h []byte) bool {
-	return slices.ContainsFunc(e.Hashes, func(of Base64) bool { return bytes.Equal(of, h) })
+	for of := range slices.Chunk(e.Hashes, tlog.HashSize) {
+		if bytes.Equal(of, h) {
+			return true
+		}
+	}
+	return false
 }

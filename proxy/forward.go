@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"heed/internal/audit"
 	"heed/internal/signal"
 	"heed/proxy/http1"
 	"heed/proxy/upstream"
@@ -46,7 +47,7 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 		// has no business with (RFC 9110 §15.5.8).
 		resp.Body.Close()
 		failure := x.fail(r, upstream.ErrStatus)
-		x.entry.Outcome.Err = fmt.Sprintf("site: http_protocol_error: status %03d", resp.StatusCode)
+		x.entry.Outcome.End(audit.BySite, fmt.Sprintf("http_protocol_error: status %03d", resp.StatusCode))
 		return failure
 	}
 	x.entry.Outcome.FromSite = true

@@ -139,17 +139,22 @@ func (x *exchange) end() {
 	}
 	o.Duration = time.Since(x.entry.Time)
 	if err := x.truncation(); err != nil && x.Context.Err() == nil {
-		o.Truncated, o.Err = true, "site: "+safetext.Error(err)
+		o.Truncated = true
+		o.End(audit.BySite, safetext.Error(err))
 	} else if w.err == nil && err != nil {
-		o.Truncated, o.Err = true, "client: left before the answer was complete"
+		o.Truncated = true
+		o.End(audit.ByClient, "left before the answer was complete")
 	} else if w.err != nil {
-		o.Truncated, o.Err = true, "client: "+safetext.Error(w.err)
+		o.Truncated = true
+		o.End(audit.ByClient, safetext.Error(w.err))
 	}
 	if revoked != nil {
-		o.Truncated, o.Err = true, "heed: "+*revoked
+		o.Truncated = true
+		o.End(audit.ByHeed, *revoked)
 	}
 	if x.proxy.cut.Load() {
-		o.Truncated, o.Err = true, "heed: cut off, since heed is stopping"
+		o.Truncated = true
+		o.End(audit.ByHeed, "cut off, since heed is stopping")
 	}
 	if x.deferred != nil {
 		go x.endDeferred()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/audit"
 	"heed/internal/pace"
 	"heed/internal/safetext"
 	"heed/proxy/limit"
@@ -71,7 +72,7 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	switch over, bad := x.upload.exceeded.Load(), x.upload.bad.Load(); {
 	case over != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonLimit, Err: over})
-		o.Err = "client: " + over.Error()
+		o.End(audit.ByClient, over.Error())
 		return x.refusal.Response(r)
 	case x.paced != nil && x.req.effective.Mode != acl.Observe:
 		x.reply(refusal.Case{Reason: rules.ReasonPaced, Paced: x.paced})
@@ -79,11 +80,11 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 		if errors.Is(err, errLate) {
 			why = errLate
 		}
-		o.Err = "site: " + why.Error()
+		o.End(audit.BySite, why.Error())
 		return x.refusal.Response(r)
 	case bad != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})
-		o.Err = "client: " + safetext.Error(*bad)
+		o.End(audit.ByClient, safetext.Error(*bad))
 	case errors.Is(err, acl.ErrDestination):
 		x.reply(refusal.Case{Reason: rules.ReasonDestination, Err: err})
 		o.Err = safetext.Error(err)
@@ -92,15 +93,15 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 		o.Err = safetext.Error(err)
 	default:
 		x.reply(refusal.Case{Reason: rules.ReasonOriginUnreachable, Err: err})
-		who := "site: "
+		by := audit.BySite
 		if upstream.FailureOf(err).ByProxy {
-			who = "upstream proxy: "
+			by = audit.ByUpstream
 		}
-		o.Err = who + x.refusal.ErrorType + ": " + safetext.Error(err)
+		o.End(by, x.refusal.ErrorType+": "+safetext.Error(err))
 		x.closePort()
 	}
 	if x.Context.Err() != nil {
-		o.Err = "client: left before the site answered"
+		o.End(audit.ByClient, "left before the site answered")
 	}
 	return x.refusal.Response(r)
 }
@@ -129,7 +130,7 @@ func (x *exchange) closePort() {
 	if s == nil || x.refusal.ErrorType != upstream.ConnectionRefused || !s.Vacant(x.req.origin.HostPort()) {
 		return
 	}
-	x.entry.Outcome.Err = "site: " + x.refusal.ErrorType + ": nothing listens at this port, and the connection was closed as by the port"
+	x.entry.Outcome.End(audit.BySite, x.refusal.ErrorType+": nothing listens at this port, and the connection was closed as by the port")
 	panic(http.ErrAbortHandler)
 }
 

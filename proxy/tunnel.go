@@ -7,11 +7,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/audit"
 	"heed/internal/memory"
 	"heed/internal/safetext"
 	"heed/proxy/upstream"
@@ -58,7 +58,7 @@ func (x *exchange) passTunnel(c *tunnelConn) {
 	}
 	if c.redirected == nil {
 		if _, err := io.WriteString(c.Conn, reply); err != nil {
-			t.endedBy("client: " + safetext.Error(err))
+			t.end(audit.ByClient, safetext.Error(err))
 			return
 		}
 	}
@@ -72,12 +72,12 @@ func (x *exchange) passOpaque(c *tunnelConn) {
 	x.req.https, x.req.unseen = acl.Tunnel, rules.ReasonNotHTTP
 	t := &opaqueTunnel{x: x, client: c}
 	if x.decide(x); x.refusal != nil {
-		t.endedBy("heed: the tunnel was closed: " + x.refusal.Phrase)
+		t.end(audit.ByHeed, "the tunnel was closed: "+x.refusal.Phrase)
 		return
 	}
 	site, err := x.req.settings.DialTunnel(x, x.req.origin.HostPort())
 	if err != nil {
-		t.endedBy("site: " + safetext.Error(err))
+		t.end(audit.BySite, safetext.Error(err))
 		return
 	}
 	defer site.Close()
@@ -93,7 +93,7 @@ type opaqueTunnel struct {
 	site   net.Conn
 	idle   time.Duration // without an octet in either direction the tunnel ends
 	last   atomic.Int64  // when the last octet passed, in Unix nanoseconds
-	first  atomic.Value  // what went wrong first, as text
+	first  atomic.Pointer[ending]
 }
 
 // relay carries the octets of t until both directions have ended.
@@ -103,7 +103,7 @@ func (t *opaqueTunnel) relay() {
 	t.idle = q.settings.Limits.TunnelTime
 	t.touch()
 	answered := make(chan error, 1)
-	go func() { answered <- t.copy(t.client, t.site, "site") }()
+	go func() { answered <- t.copy(t.client, t.site, audit.BySite) }()
 	if check := t.checkOfFirst(); check != nil {
 		reason, detail, observed := check()
 		switch {
@@ -112,22 +112,30 @@ func (t *opaqueTunnel) relay() {
 		case reason != "" && t.client.revoked.Load() == nil:
 			t.close()
 			<-answered
-			t.endedBy("heed: the tunnel was closed: " + detail)
+			t.end(audit.ByHeed, "the tunnel was closed: "+detail)
 			t.revise(rules.Refuse, reason, detail)
 			return
 		}
 	}
-	err := t.copy(t.site, t.client, "client")
+	err := t.copy(t.site, t.client, audit.ByClient)
 	if err := errors.Join(err, <-answered); err != nil {
-		t.endedBy(t.first.Load().(string))
+		first := t.first.Load()
+		t.end(first.by, first.why)
 	}
 }
 
-// endedBy records what ended the tunnel. A client that resets its connection may
+// ending is what went wrong first.
+type ending struct {
+	by  audit.EndedBy
+	why string
+}
+
+// end records what ended the tunnel. A client that resets its connection may
 // have had all it wanted: many do so when they close.
-func (t *opaqueTunnel) endedBy(why string) {
+func (t *opaqueTunnel) end(by audit.EndedBy, why string) {
 	o := &t.x.entry.Outcome
-	o.Truncated, o.Err = !strings.HasPrefix(why, "client: "), why
+	o.Truncated = by != audit.ByClient
+	o.End(by, why)
 }
 
 // revise records the verdict on what the client sent, in place of the one that
@@ -158,9 +166,9 @@ func (t *opaqueTunnel) close() {
 // tunnels are idle most of the time.
 const calmBuffer = 1 << 10
 
-// copy passes on what comes from src, called name, until it ends, and
+// copy passes on what comes from src, which by is, until it ends, and
 // closes dst for writing then. When anything breaks, both sides are closed.
-func (t *opaqueTunnel) copy(dst, src net.Conn, name string) error {
+func (t *opaqueTunnel) copy(dst, src net.Conn, by audit.EndedBy) error {
 	small := make([]byte, calmBuffer)
 	for {
 		err := t.step(dst, src, small)
@@ -171,12 +179,12 @@ func (t *opaqueTunnel) copy(dst, src net.Conn, name string) error {
 			_ = upstream.CloseWrite(dst) // an error: the peer has gone
 			return nil
 		case errors.Is(err, errIdle):
-			name = "heed"
+			by = audit.ByHeed
 			err = fmt.Errorf("nothing passed for %v", t.idle)
 		case errors.Is(err, errWrite):
-			name = map[string]string{"client": "site", "site": "client"}[name]
+			by = audit.BySite + audit.ByClient - by
 		}
-		t.first.CompareAndSwap(nil, name+": "+safetext.Error(err))
+		t.first.CompareAndSwap(nil, &ending{by, safetext.Error(err)})
 		t.close()
 		return err
 	}

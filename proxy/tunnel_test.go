@@ -367,8 +367,8 @@ func TestHeed_AnOctetInEitherDirectionKeepsATunnelOpen(t *testing.T) {
 		tun := &opaqueTunnel{client: &tunnelConn{Conn: toClient}, site: toSite, idle: time.Minute}
 		tun.touch()
 		ended := make(chan error, 2)
-		go func() { ended <- tun.copy(tun.site, tun.client, "client") }()
-		go func() { ended <- tun.copy(tun.client, tun.site, "site") }()
+		go func() { ended <- tun.copy(tun.site, tun.client, audit.ByClient) }()
+		go func() { ended <- tun.copy(tun.client, tun.site, audit.BySite) }()
 		begun := time.Now()
 		for i := range 20 {
 			from, to := client, site
@@ -385,8 +385,8 @@ func TestHeed_AnOctetInEitherDirectionKeepsATunnelOpen(t *testing.T) {
 		for range 2 {
 			<-ended
 		}
-		if lasted := time.Since(begun); lasted != time.Minute || !strings.HasPrefix(tun.first.Load().(string), "heed: nothing passed for") {
-			t.Errorf("it ended after %v of silence: %v", lasted, tun.first.Load())
+		if lasted := time.Since(begun); lasted != time.Minute || tun.first.Load().by != audit.ByHeed {
+			t.Errorf("it ended after %v of silence: %v", lasted, tun.first.Load().why)
 		}
 	})
 }

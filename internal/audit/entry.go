@@ -117,6 +117,7 @@ type Outcome struct {
 	FromSite  bool          // the response came from the site, not from heed
 	Elsewhere bool          // another proxy sent the request: its answer was not seen
 	Truncated bool          // the response is incomplete
+	EndedBy   EndedBy       // with an error, which Err names; see End
 	BytesIn   int64         // of the request body, read from the client
 	BytesOut  int64         // of the response body, written to the client
 	Waited    time.Duration // for the policy and for all turns; see also Entry.TurnWaited
@@ -140,6 +141,25 @@ type Outcome struct {
 	Note string // the pause that the response asks of later requests; empty: none
 	Err  string // the error that ended the exchange; empty: none
 }
+
+// EndedBy is which side ended an exchange with an error; zero: none did, or heed did not say.
+type EndedBy uint8
+
+// The sides of an exchange.
+const (
+	ByHeed EndedBy = iota + 1
+	BySite
+	ByUpstream // a proxy between heed and the site
+	ByClient
+)
+
+// String returns the side as Err has it.
+func (b EndedBy) String() string {
+	return [...]string{"", "heed", "site", "upstream proxy", "client"}[b]
+}
+
+// End sets the side that ended the exchange, and why.
+func (o *Outcome) End(by EndedBy, why string) { o.EndedBy, o.Err = by, by.String()+": "+why }
 
 // DetailWith returns the Detail and the name in refused credentials, as hide returns it.
 func (e *Entry) DetailWith(hide func(user string) string) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/memo"
 	"heed/rules"
 )
@@ -200,7 +201,7 @@ func failureOf(q *request) (failure string, asked bool) {
 		return failure, true
 	case q.Outcome.FromSite:
 		return "", true
-	case q.Decision.Verdict != rules.Refuse && (strings.HasPrefix(q.Outcome.Err, "site: ") || strings.HasPrefix(q.Outcome.Err, "upstream proxy: ")):
+	case q.Decision.Verdict != rules.Refuse && (q.Outcome.EndedBy == audit.BySite || q.Outcome.EndedBy == audit.ByUpstream):
 		return q.Outcome.Err, true
 	}
 	return "", false

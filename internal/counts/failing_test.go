@@ -25,7 +25,8 @@ func dead(e *audit.Entry) {
 }
 
 func broken(e *audit.Entry) {
-	e.Outcome.FromSite, e.Outcome.Status, e.Outcome.Err = false, 502, "site: connection_refused: no"
+	e.Outcome.FromSite, e.Outcome.Status = false, 502
+	e.Outcome.End(audit.BySite, "connection_refused: no")
 }
 
 func refused(e *audit.Entry) {

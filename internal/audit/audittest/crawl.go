@@ -236,9 +236,11 @@ func (m *maker) outcome(e *audit.Entry) audit.Outcome {
 	case n < 12:
 		o.Status, o.BytesOut = 403, 300
 	case n == 12:
-		o.Status, o.FromSite, o.BytesOut, o.Truncated, o.Err = 502, false, 380, true, "site: connection reset by peer"
+		o.Status, o.FromSite, o.BytesOut, o.Truncated = 502, false, 380, true
+		o.End(audit.BySite, "connection reset by peer")
 	case n == 13:
-		o.Truncated, o.Err = true, "client: left before the answer was complete"
+		o.Truncated = true
+		o.End(audit.ByClient, "left before the answer was complete")
 	}
 	return o
 }

@@ -244,7 +244,7 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	}
 	if a := t.redirected; a != nil {
 		a.record(e, t.origin.Scheme == "https")
-		detail = a.describe(detail)
+		detail = audit.Redirected(detail, a.original)
 	}
 	t.proxy.note(e, rules.Refuse, reason, detail)
 }

@@ -30,7 +30,7 @@ func (x *exchange) record() {
 		return
 	}
 	if a := x.req.conn.redirection(); a != nil {
-		x.entry.Detail = a.describe(x.entry.Detail)
+		x.entry.Detail = audit.Redirected(x.entry.Detail, a.original)
 	}
 	x.describeSignature()
 	x.req.conn.counted.EnterRecorder()

@@ -303,7 +303,7 @@ func (a *redirectedConn) refuse(reason rules.Reason, detail string) {
 	p := a.proxy
 	e := p.unreadEntry(a.conn.RemoteAddr().String(), a.client, nil)
 	if a.record(e, false); a.original.IsValid() {
-		detail = a.describe(detail)
+		detail = audit.Redirected(detail, a.original)
 	}
 	e.Outcome.Duration = e.Time.Sub(a.at)
 	a.reset()
@@ -320,14 +320,6 @@ func (a *redirectedConn) record(e *audit.Entry, isTLS bool) {
 	if e.Method, e.Scheme = audit.MethodTCP, "tcp"; a.original.IsValid() {
 		e.Host = a.site("https").HostPort()
 	}
-}
-
-// describe adds to the detail of a record where the client connected to.
-func (a *redirectedConn) describe(detail string) string {
-	if detail != "" {
-		detail += "; "
-	}
-	return detail + "redirected connection to " + a.original.String()
 }
 
 // reset ends the connection in a way that no client takes for an answer.

@@ -156,7 +156,7 @@ func (c *clientConn) reject(a refusal.Case, site rules.Origin) {
 	a.Entry, a.Host, a.Proxy = &x.entry, x.req.origin.Host, x.refuser()
 	x.entry.Outcome.Status = refusal.New(a).Status
 	if r := c.redirection(); r != nil {
-		detail = r.describe(detail)
+		detail = audit.Redirected(detail, r.original)
 	}
 	if p.note(&x.entry, rules.Refuse, a.Reason, detail) {
 		if _, err := c.Conn.Write(refusal.Raw(a, seen)); err == nil {

@@ -3,7 +3,9 @@ package audit
 import (
 	"encoding/binary"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -167,6 +169,29 @@ func (e *Entry) DetailWith(hide func(user string) string) string {
 		return e.Detail
 	}
 	return e.Detail + "; the name tried was " + safetext.Quote(hide(e.Tried))
+}
+
+// redirected is between the detail of a connection that the kernel redirected to heed and where its
+// client connected to.
+const redirected = "redirected connection to "
+
+// Redirected adds to the detail of a record where the client of a redirected connection connected
+// to.
+func Redirected(detail string, to netip.AddrPort) string {
+	if detail != "" {
+		detail += "; "
+	}
+	return detail + redirected + to.String()
+}
+
+// RedirectedTo returns where the client connected to, of what Redirected returned; zero: detail is
+// of no redirected connection.
+func RedirectedTo(detail string) netip.AddrPort {
+	to, _ := netip.ParseAddrPort(detail[strings.LastIndexByte(detail, ' ')+1:])
+	if !strings.HasSuffix(detail, redirected+to.String()) {
+		return netip.AddrPort{}
+	}
+	return to
 }
 
 // Exempt reports whether e is a request of an exempt client.

@@ -98,7 +98,7 @@ func verdictText(v *store.Verdict) string {
 	if v.Verdict == compare.Mixed {
 		return "allowed at times and refused at others"
 	}
-	return why.VerdictText(v)
+	return why.VerdictText(v, console.ReasonText)
 }
 
 func (p *replayPrinter) request(mark string, q *compare.Request) {

@@ -83,6 +83,6 @@ func printLine(w io.Writer, paint console.Painter, d *replay.Decision) error {
 	}
 	verdict := paint(why.Colour(d.Verdict.Verdict), fmt.Sprintf("%-12s", d.Verdict.Verdict))
 	_, err := fmt.Fprintf(w, "%s %s %s %3s %s %s %s  %s\n", d.Time.Format("2006-01-02T15:04:05.000Z"), d.ID, verdict, status,
-		console.Quoted(why.ClientName(d)), method, console.Quoted(cmp.Or(d.URL, "-")), why.ReasonText(&d.Verdict)+why.ResultText(d))
+		console.Quoted(why.ClientName(d)), method, console.Quoted(cmp.Or(d.URL, "-")), why.ReasonText(&d.Verdict, console.ReasonText)+why.ResultText(d, console.ReasonText))
 	return err
 }

@@ -167,8 +167,8 @@ func (p *replayPrinter) count(n int64, what string) {
 func (p *replayPrinter) examples(all []replay.Example, was, is string) {
 	for _, x := range all {
 		p.line("  %s  %s  %s", x.ID, x.Time.Format(time.RFC3339), console.Quoted(x.URL))
-		p.line("      %-9s %s", was, why.VerdictText(&x.Recorded))
-		p.line("      %-9s %s", is, why.VerdictText(&x.Now))
+		p.line("      %-9s %s", was, why.VerdictText(&x.Recorded, console.ReasonText))
+		p.line("      %-9s %s", is, why.VerdictText(&x.Now, console.ReasonText))
 	}
 }
 

@@ -149,7 +149,7 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 // printWhy explains a decision, one paragraph per step.
 func printWhy(w io.Writer, paint console.Painter, t *replay.Explained) error {
 	_, err := fmt.Fprintf(w, "%s %s %s\n%s\n", paint(why.Colour(t.Verdict.Verdict), console.Quoted(t.Verdict.Verdict)), console.Quoted(t.Method),
-		console.Quoted(cmp.Or(t.URL, "(unknown host)")), why.Text(why.Recorded(t, paint), paint))
+		console.Quoted(cmp.Or(t.URL, "(unknown host)")), why.Text(why.Recorded(t, paint, console.ReasonText), paint))
 	return err
 }
 

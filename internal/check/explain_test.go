@@ -25,7 +25,7 @@ func TestHeed_TheExplanationSaysTheDelay(t *testing.T) {
 		{"Crawl-delay: 0,5\n", 0, time.Hour, "0.5 s between two requests: line 2, crawl-delay: 0,5, group *"},
 		{"Request-rate: 1/10m\n", 0, time.Hour, "600 s between two requests: line 2, request-rate: 1/10m, group *"},
 		{"Crawl-delay: 1e5\n", 0, time.Hour, "3600 s between two requests: line 2, crawl-delay: 1e5, group *|100000 s is asked for; max_delay in the settings is the longest that is kept"},
-		{"Crawl-delay: 1\n", 2 * time.Second, time.Hour, "2 s between two requests, by min_delay in the settings"},
+		{"Crawl-delay: 1\n", 2 * time.Second, time.Hour, "2 s between two requests: min_delay in the settings"},
 		{"Crawl-delay: soon\nCrawl-delay: -1\n", 0, time.Hour, "none is asked for|line 2, crawl-delay: soon has no effect: its value cannot be understood|line 3, crawl-delay: -1 has no effect: its value cannot be understood"},
 		{"Crawl-delay: 10s\n", 0, time.Hour, "10 s between two requests: line 2, crawl-delay: 10s, group *"},
 		{"Disallow: /x\nUser-agent: OtherBot\nCrawl-delay: 10s\nCrawl-delay: 9\n", 0, time.Hour, "none is asked for"},

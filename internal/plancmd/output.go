@@ -14,6 +14,7 @@ import (
 	"heed/internal/plan"
 	"heed/internal/reason"
 	"heed/internal/table"
+	"heed/internal/why"
 )
 
 // output prints a plan: sites as they are done, and the total.
@@ -64,16 +65,16 @@ const lastShown = 8
 func row(s *plan.Site, c *plan.Column) []any {
 	d := delayOf(c)
 	causes, _ := c.Causes()
-	var why []string
+	var each []string
 	for i := range causes {
-		why = append(why, fmt.Sprintf("%d: %s", causes[i].Pages, causeText(&causes[i])))
+		each = append(each, fmt.Sprintf("%d: %s", causes[i].Pages, causeText(&causes[i])))
 	}
 	n := func(k reason.Class) int64 { return c.Counts[k] }
 	return []any{
 		s.Origin, c.Agent, robotsText(c), c.Pages(), c.Pages() - c.Refused(), c.Refused(), unlessZero(c.Delay()), unlessZero(c.Seconds()),
 		n(reason.RefusedByRule), n(reason.RefusedByStatement), n(reason.RefusedByOperator),
 		n(reason.RulesUnavailable), n(reason.Failed), c.Requested(),
-		delayBy(c), d.MaxWait, tidy(c.First.Age), c.First.Robots, strings.Join(why, "; "),
+		why.DelayBy(c.First), d.MaxWait, tidy(c.First.Age), c.First.Robots, strings.Join(each, "; "),
 	}
 }
 

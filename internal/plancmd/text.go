@@ -69,22 +69,11 @@ func reasons(c *plan.Column) (lines []string) {
 
 // causeText describes why pages are refused.
 func causeText(c *plan.Cause) string {
-	var text string
-	switch {
-	case c.Reason == rules.ReasonRule:
-		text = fmt.Sprintf("line %d, %s", c.Line, console.Quoted(c.Rule))
-	case c.Rule != "":
-		text = console.Quoted(c.Rule) + ", " + console.Quoted(reason.Of(c.Reason).Words)
-	default:
-		text = console.Quoted(reason.Of(c.Reason).Words)
+	a := &control.Judgement{Reason: c.Reason, Rule: c.Rule, Line: c.Line, Group: c.Group, Detail: c.Detail}
+	if c.Reason == rules.ReasonOverride {
+		a.Settled, a.Detail = c.Detail, ""
 	}
-	if c.Group != "" {
-		text += ", group " + console.Quoted(c.Group)
-	}
-	if c.Detail != "" {
-		text += " (" + console.Quoted(c.Detail) + ")"
-	}
-	return text
+	return why.Line(a)
 }
 
 // robotsText describes the robots.txt of a site, for a column.
@@ -121,39 +110,12 @@ func delayOf(c *plan.Column) *control.Delay {
 	return &control.Delay{}
 }
 
-// delayBy names what a delay rests on.
-func delayBy(c *plan.Column) string {
-	d := delayOf(c)
-	switch {
-	case d.Asked == 0:
-		return ""
-	case d.Line == 0:
-		return "min_delay"
-	}
-	text := fmt.Sprintf("line %d, %s", d.Line, console.Quoted(d.Rule))
-	if d.Group != "" {
-		text += ", group " + console.Quoted(d.Group)
-	}
-	if c.First.By == why.ByOperator {
-		text += " of robots_file in [[host]]"
-	}
-	return text
-}
-
 // delayText explains a delay, and what heed does at max_wait.
 func delayText(c *plan.Column) (lines []string) {
 	d := delayOf(c)
-	if d.Asked == 0 {
+	if lines = why.DelayLines(c.First); lines == nil {
 		return nil
 	}
-	text := table.Seconds.Cell(d.Seconds) + " between two requests: " + delayBy(c)
-	if d.Line == 0 {
-		text += " in the settings"
-	}
-	if d.Seconds < d.Asked {
-		text += fmt.Sprintf("; %s is asked for, and max_delay is shorter", table.Seconds.Cell(d.Asked))
-	}
-	lines = append(lines, text)
 	wait := table.Seconds.Cell(d.MaxWait)
 	together := "only the first is"
 	switch {

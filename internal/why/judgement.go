@@ -75,29 +75,52 @@ func Judgement(a *control.Judgement, paint console.Painter) []Step {
 // delayStep prints the time between two requests, whose it is, and the lines about it that
 // have no effect.
 func (x *explainer) delayStep() {
-	d := x.Delay
-	if d == nil {
+	if x.Delay == nil {
 		return
 	}
-	switch kept := secondsText(d.Seconds); {
-	case d.Asked == 0:
-		x.step("Delay", "none is asked for")
-	case d.Line == 0:
-		x.step("Delay", "%s between two requests, by min_delay in the settings", kept)
-	default:
-		group := ", before any group"
-		if d.Group != "" {
-			group = ", group " + console.Quoted(d.Group)
-		}
-		x.step("Delay", "%s between two requests: line %d, %s%s", kept, d.Line, console.Quoted(d.Rule), group)
+	x.step("Delay", "none is asked for")
+	if lines := DelayLines(x.Judgement); lines != nil {
+		x.steps[len(x.steps)-1].Lines = lines
 	}
-	if d.Seconds < d.Asked {
-		x.more("%s is asked for; max_delay in the settings is the longest that is kept", secondsText(d.Asked))
-	}
-	Listed(d.Ignored, func(_ int, line *string) {
+	Listed(x.Delay.Ignored, func(_ int, line *string) {
 		x.more("%s has no effect: its value cannot be understood", console.Quoted(*line))
 	},
 		func(n int) { x.more("and %s more without effect", console.Plural(uint64(n), "line")) })
+}
+
+// DelayLines returns the time between two requests and what it rests on; nil: none is asked for.
+func DelayLines(a *control.Judgement) (lines []string) {
+	by, d := DelayBy(a), a.Delay
+	if by == "" {
+		return nil
+	}
+	if d.Line == 0 {
+		by += " in the settings"
+	}
+	lines = append(lines, secondsText(d.Seconds)+" between two requests: "+by)
+	if d.Seconds < d.Asked {
+		lines = append(lines, secondsText(d.Asked)+" is asked for; max_delay in the settings is the longest that is kept")
+	}
+	return lines
+}
+
+// DelayBy returns what the time between two requests rests on; empty: none is asked for.
+func DelayBy(a *control.Judgement) string {
+	d := a.Delay
+	switch {
+	case d == nil || d.Asked == 0:
+		return ""
+	case d.Line == 0:
+		return "min_delay"
+	}
+	text := fmt.Sprintf("line %d, %s, before any group", d.Line, console.Quoted(d.Rule))
+	if d.Group != "" {
+		text = fmt.Sprintf("line %d, %s, group %s", d.Line, console.Quoted(d.Rule), console.Quoted(d.Group))
+	}
+	if a.By == ByOperator {
+		text += " of robots_file in [[host]]"
+	}
+	return text
 }
 
 // secondsText writes a number of seconds.

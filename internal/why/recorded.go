@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/console"
@@ -17,10 +18,10 @@ import (
 	"heed/rules"
 )
 
-// Recorded returns the steps of a recorded decision. file is the path of its record. A nil paint
-// is one without colours.
-func Recorded(t *replay.Explained, paint console.Painter) []Step {
-	x := &recorded{explain(recordedJudgement(t), t.Road, paint), t}
+// Recorded returns the steps of a recorded decision, with its reasons as name writes them. A nil
+// paint is one without colours.
+func Recorded(t *replay.Explained, paint console.Painter, name Naming) []Step {
+	x := &recorded{explain(recordedJudgement(t), t.Road, paint), t, name}
 	x.step("Decision", "%s of %s", t.ID, t.Time.Format("2006-01-02T15:04:05.000000Z"))
 	x.more("in %s", console.Quoted(t.File))
 	if t.Revises != "" {
@@ -95,11 +96,8 @@ func recordedJudgement(t *replay.Explained) *control.Judgement {
 type recorded struct {
 	*explainer
 	decision *replay.Explained
+	name     Naming
 }
-
-// redirectedTo precedes the original destination in the detail of a decision on a
-// connection that the kernel redirected; see redirectedConn.describe in package proxy.
-const redirectedTo = "redirected connection to "
 
 // client prints the client and the User-Agents that it sent and that the site got.
 func (x *recorded) client() {
@@ -117,8 +115,8 @@ func (x *recorded) client() {
 		text += ", only observed"
 	}
 	x.step("Client", "%s", text)
-	if _, to, redirected := strings.Cut(t.Detail, redirectedTo); redirected {
-		x.more("its connection to %s was redirected to heed", console.Quoted(to))
+	if to := audit.RedirectedTo(t.Detail); to.IsValid() {
+		x.more("its connection to %s was redirected to heed", to)
 	}
 	if t.Declared || t.Sent != "" {
 		x.more("it sent User-Agent: %s", console.Quoted(cmp.Or(t.UserAgent, "(none)")))
@@ -175,7 +173,7 @@ func (x *recorded) verdict() {
 		x.more("it was let through: heed only observed")
 	}
 	if t.Late != nil {
-		x.more("the verdict that followed: %s", VerdictText(t.Late))
+		x.more("the verdict that followed: %s", VerdictText(t.Late, x.name))
 		x.Line = t.Late.Line
 	}
 	if t.Text != "" {
@@ -241,7 +239,7 @@ func (x *recorded) replayed() {
 	case replay.Incomplete:
 		x.step("Again", "not replayable: %s", console.Quoted(t.What))
 	default:
-		x.step("Again", "judged again by engine %d, it comes out otherwise: %s", rules.Engine, VerdictText(&t.Now))
+		x.step("Again", "judged again by engine %d, it comes out otherwise: %s", rules.Engine, VerdictText(&t.Now, x.name))
 		if t.What != "" {
 			x.more("%s", console.Quoted(t.What))
 		}

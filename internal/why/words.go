@@ -14,15 +14,21 @@ import (
 	"heed/rules"
 )
 
+// A Naming writes a reason: console.ReasonText with its code, Words without.
+type Naming func(rules.Reason) string
+
+// Words is a Naming.
+func Words(r rules.Reason) string { return reason.Of(r).Words }
+
 // ResultText returns what became of a request that was not answered with the page: the
 // verdict by which it was withheld, the kind of the site's refusal, or what was wrong with
 // the credentials for this proxy, with the name that was tried.
-func ResultText(d *replay.Decision) (text string) {
+func ResultText(d *replay.Decision, name Naming) (text string) {
 	if r := rules.Reason(d.Reason); (r == rules.ReasonCredentials || r == rules.ReasonFailures) && d.Detail != "" {
 		text = "; " + console.Quoted(d.Detail)
 	}
 	if d.Withheld() {
-		text += "; page withheld: " + ReasonText(d.Late)
+		text += "; page withheld: " + ReasonText(d.Late, name)
 	}
 	if d.Outcome != nil && d.Outcome.SiteAnswer != "" {
 		text += "; the site's answer: " + AnswerWords(d.Outcome.SiteAnswer)
@@ -46,8 +52,8 @@ func ClientName(d *replay.Decision) string {
 }
 
 // ReasonText returns the reason of a verdict in words, with the rule and line behind it.
-func ReasonText(v *store.Verdict) string {
-	text := console.ReasonText(rules.Reason(v.Reason))
+func ReasonText(v *store.Verdict, name Naming) string {
+	text := name(rules.Reason(v.Reason))
 	if v.Rule != "" {
 		text += ": " + v.Rule
 		if v.Line > 0 {
@@ -61,11 +67,11 @@ func ReasonText(v *store.Verdict) string {
 }
 
 // VerdictText returns a verdict in one line.
-func VerdictText(v *store.Verdict) string {
+func VerdictText(v *store.Verdict, name Naming) string {
 	if v.Verdict == "" {
 		return "nothing: it could not be judged"
 	}
-	text := v.Verdict + " (" + console.ReasonText(rules.Reason(v.Reason))
+	text := v.Verdict + " (" + name(rules.Reason(v.Reason))
 	switch {
 	case v.Rule != "" && v.Line > 0:
 		text += fmt.Sprintf(": line %d, %s", v.Line, v.Rule)
@@ -87,6 +93,7 @@ func VerdictText(v *store.Verdict) string {
 // Line returns the reason of a judgement in words, with what it rests on.
 func Line(a *control.Judgement) string {
 	var text strings.Builder
+	detail := a.Detail
 	switch a.Reason {
 	case rules.ReasonRule:
 		fmt.Fprintf(&text, "line %d, %s", a.Line, console.Quoted(a.Rule))
@@ -97,10 +104,11 @@ func Line(a *control.Judgement) string {
 	case rules.ReasonSignal, rules.ReasonLicence:
 		return a.Detail
 	default:
-		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) {
-			return a.Detail + "; all but /robots.txt is refused (" + sourceText(a) + ")"
+		if text.WriteString(console.Quoted(reason.Of(a.Reason).Words)); tooMany(a) {
+			text.Reset()
+			text.WriteString(detail + "; all but /robots.txt is refused")
+			detail = ""
 		}
-		text.WriteString(console.Quoted(reason.Of(a.Reason).Words))
 	}
 	if a.Group != "" {
 		fmt.Fprintf(&text, ", group %s", console.Quoted(a.Group))
@@ -111,8 +119,8 @@ func Line(a *control.Judgement) string {
 	if a.Variant != "" {
 		fmt.Fprintf(&text, ", in another spelling of the path (%s)", a.Variant)
 	}
-	if a.Detail != "" {
-		fmt.Fprintf(&text, " (%s)", console.Quoted(a.Detail))
+	if detail != "" {
+		fmt.Fprintf(&text, " (%s)", console.Quoted(detail))
 	}
 	if source := sourceText(a); source != "" {
 		fmt.Fprintf(&text, " (%s)", source)

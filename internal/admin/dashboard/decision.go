@@ -33,7 +33,7 @@ func (d *Dashboard) decision(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: stepsInWords(why.Recorded(t, nil), t.Decision)}
+	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: why.Recorded(t, nil, why.Words)}
 	p.Agent, p.Judged = agentPieces(t)
 	if t.Robots != nil {
 		p.Robots = excerptOf(t.Robots, t.RobotsLine)
@@ -138,14 +138,4 @@ func excerptOf(text []byte, decided int) *excerpt {
 		}
 	}
 	return x
-}
-
-// stepsInWords returns steps without the codes of the reasons of a decision.
-func stepsInWords(steps []why.Step, d *replay.Decision) []why.Step {
-	for i := range steps {
-		for k := range steps[i].Lines {
-			steps[i].Lines[k] = inWords(steps[i].Lines[k], d)
-		}
-	}
-	return steps
 }

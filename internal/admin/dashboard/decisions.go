@@ -39,7 +39,7 @@ func rowOf(d *replay.Decision) row {
 	if d.Late != nil {
 		final = d.Late
 	}
-	r := row{ID: d.ID, Method: d.Method, URL: d.URL, Time: d.Time, Client: d.Client, Agent: d.Agent, Why: inWords(why.ReasonText(&d.Verdict)+why.ResultText(d), d)}
+	r := row{ID: d.ID, Method: d.Method, URL: d.URL, Time: d.Time, Client: d.Client, Agent: d.Agent, Why: why.ReasonText(&d.Verdict, why.Words) + why.ResultText(d, why.Words)}
 	if wait := time.Duration(d.Waited * float64(time.Second)); wait >= 10*time.Millisecond {
 		r.Waited = wait.Round(10 * time.Millisecond).String()
 	}
@@ -55,16 +55,6 @@ func rowOf(d *replay.Decision) row {
 // verdicts are the verdicts by their names in the record.
 var verdicts = map[string]rules.Verdict{
 	rules.Allow.String(): rules.Allow, rules.Refuse.String(): rules.Refuse, rules.WouldRefuse.String(): rules.WouldRefuse,
-}
-
-// inWords returns a text without the codes of the reasons of a decision, which are words for
-// programs; the search has a field for them.
-func inWords(text string, d *replay.Decision) string {
-	text = strings.Replace(text, " ["+d.Reason+"]", "", 1)
-	if d.Late != nil {
-		text = strings.Replace(text, " ["+d.Late.Reason+"]", "", 1)
-	}
-	return text
 }
 
 // search is the form of the page, as it was sent: its fields that are not empty.

@@ -124,7 +124,7 @@ func TestDecision_IsExplainedAsHeedWhyDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := explained(t, record, e.ID.String())
-	for _, step := range why.Recorded(x, nil) {
+	for _, step := range why.Recorded(x, nil, why.Words) {
 		for _, line := range append([]string{step.Label}, step.Lines...) {
 			if !strings.Contains(text, ">"+escaped(line)+"<") {
 				t.Errorf("it lacks %q", line)

@@ -42,7 +42,7 @@ func TestList_NamesWhoTriedAPassword(t *testing.T) {
 		}
 		names := ""
 		err = replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
-			if text := why.ResultText(d); !strings.HasPrefix(text, want) || d.User != "" {
+			if text := why.ResultText(d, why.Words); !strings.HasPrefix(text, want) || d.User != "" {
 				t.Errorf("%q, user %q, want %q", text, d.User, want)
 			}
 			names += why.ClientName(d)

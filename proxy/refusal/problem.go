@@ -96,10 +96,23 @@ func (a *Answer) problem() *Problem {
 		}
 		p.Queue = newQueue(&a.of.Paced.Position)
 	}
-	if p.Detail = a.explain(p); a.of.Proxy.Own {
-		p.Detail = own(p.Detail, safetext.Printable(a.of.Host, 100))
-	}
+	p.Detail = a.explain(p)
 	return p
+}
+
+// forReader returns the text for a client of somebody's proxy, or for the operator's own command,
+// which heed run has started: who reads it can write the line that changes the answer.
+func (a *Answer) forReader(client, own string) string {
+	if a.of.Proxy.Own {
+		return own
+	}
+	return client
+}
+
+// hostLine names the place of a setting of the site; empty for who cannot write it.
+func (a *Answer) hostLine() string {
+	return a.forReader("", ` In proxy.toml: [[host]] match = ["`+cmp.Or(safetext.Printable(a.of.Host, 100), "HOST")+
+		`"] and the setting; heed run --config FILE names the file, and heed config check reads it.`)
 }
 
 // explain returns an explanation for a person: what led to the refusal and whether
@@ -112,9 +125,10 @@ func (a *Answer) explain(p *Problem) string {
 	case rules.ReasonSignal, rules.ReasonLicence:
 		return a.useDetail()
 	case rules.ReasonOverride:
-		return "The operator of this proxy refuses this part of the site, independently of its robots.txt. A retry will not help."
+		return a.forReader("The operator of this proxy refuses this part of the site, independently of its robots.txt. A retry will not help.",
+			"A line of proxy.toml here, or an entry of heed refuse, refuses this part of the site, independently of its robots.txt: heed check --explain URL names it.")
 	case rules.ReasonNoAgent:
-		return "The operator of this proxy requires that every client names itself. Send a User-Agent field."
+		return a.forReader("The operator of this proxy", "proxy.toml here") + " requires that every client names itself. Send a User-Agent field."
 	case rules.ReasonHostOnly:
 		whom := "this agent"
 		if e.Decision.Role == rules.Obeyed {
@@ -140,20 +154,23 @@ func (a *Answer) explain(p *Problem) string {
 		return a.detail
 	case rules.ReasonLimit:
 		if over, ok := a.of.Err.(*limit.Exceeded); ok {
-			return limitDetail(over.Kind)
+			return a.limitDetail(over.Kind)
 		}
 		return a.detail
 	case rules.ReasonDestination:
-		return "This proxy connects to public addresses, and to others as far as its operator allows: access.private_destinations, access.allow_to and access.refuse_to in its settings. A retry will not help while they stay the same."
+		return "This proxy connects to public addresses, and to others as far as " +
+			a.forReader("its operator allows: access.private_destinations, access.allow_to and access.refuse_to in its settings. A retry will not help while they stay the same.",
+				"proxy.toml here allows: [access] private_destinations, allow_to and refuse_to.")
 	case rules.ReasonClientLeft:
 		if e.TurnWaited > 0 {
 			return "The client had closed its connection, or one direction of it, while the request waited for its turn. A client that waits for longer is served."
 		}
 		return "The client had closed its connection, or one direction of it, while the site's robots.txt was being fetched for it. A retry can help: the rules may have arrived by now."
 	case rules.ReasonRecord:
-		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy sees the cause with heed status."
+		return "Every decision has to be recorded before it takes effect, and the record could not be written. " + a.forReader("The operator of this proxy sees the cause with heed status.", "heed status names the cause.")
 	case rules.ReasonInternal:
-		return "A fault inside heed; nothing was sent to the site. The operator finds it in the log under the decision id."
+		return "A fault inside heed; nothing was sent to the site. " +
+			a.forReader("The operator finds it in the log under the decision id.", "It is in the log under the decision id: heed run --log FILE.")
 	default:
 		return cmp.Or(a.detail, e.Detail)
 	}
@@ -169,7 +186,8 @@ func (a *Answer) ruleDetail(p *Problem) string {
 		case rules.Declared:
 			who = fmt.Sprintf("The declared name %s led to the group that holds it.", safetext.Quote(e.Decision.Token))
 		case rules.Obeyed:
-			who = fmt.Sprintf("The group that holds it is for %s, which this client obeys besides its own names, as the operator of this proxy wants it (also_obey).", safetext.Quote(e.Decision.Token))
+			who = fmt.Sprintf("The group that holds it is for %s, which this client obeys besides its own names, as %s.", safetext.Quote(e.Decision.Token),
+				a.forReader("the operator of this proxy wants it (also_obey)", "heed run --also-obey, or also_obey in proxy.toml here, wants it"))
 		}
 	}
 	return "The site's robots.txt does not let this agent fetch this address: line " + strconv.Itoa(e.Decision.Line) + " of " + p.RobotsURL + ". " + who +
@@ -191,7 +209,8 @@ func (a *Answer) serviceHint() string {
 	}
 	host := safetext.Printable(a.of.Host, 100)
 	return " A service that programs call, such as a package registry, is not crawled: where " + host +
-		" is one, the operator of this proxy says so with crawl = false at its [[host]] in proxy.toml, or for one command with heed run --service " + host + "."
+		" is one, " + a.forReader("the operator of this proxy says so with crawl = false at its [[host]] in proxy.toml, or for one command with",
+		"write crawl = false at its [[host]] in proxy.toml, or for this command") + " heed run --service " + host + "." + a.hostLine()
 }
 
 // barsAll reports whether p lets agent fetch nothing. That takes a look at each rule, and

@@ -135,9 +135,9 @@ func (a *Answer) setFailure(err error) {
 	case failure.ByProxy && failure.Certificate == "":
 		a.detail = upstreamDetail
 	case failure.Certificate != "":
-		a.detail = certificateDetail(failure)
+		a.detail = a.certificateDetail(failure)
 	default:
-		a.detail = stageDetail(failure)
+		a.detail = a.stageDetail(failure)
 	}
 }
 
@@ -294,22 +294,22 @@ func limitErrorType(k limit.Kind) string {
 }
 
 // limitDetail explains a limit to a person, and what can be done.
-func limitDetail(k limit.Kind) string {
+func (a *Answer) limitDetail(k limit.Kind) string {
 	switch {
 	case k.Status() == http.StatusServiceUnavailable:
-		return "This proxy serves no more at a time than its settings allow. A retry in a moment can help" + changeable(k)
+		return "This proxy serves no more at a time than its settings allow. A retry in a moment can help" + a.changeable(k)
 	case k == limit.RefusalsPerClient:
-		return "This client keeps requesting what it is refused, and is rate-limited so that it cannot fill the record. Wait for the time in Retry-After, and do not repeat a request that was refused with 403; the operator of this proxy can change limits.refusals_per_client."
+		return "This client keeps requesting what it is refused, and is rate-limited so that it cannot fill the record. Wait for the time in Retry-After, and do not repeat a request that was refused with 403" + a.changeable(k)
 	case k.Temporary():
-		return "One client may not use up what others need. Send fewer requests at a time, or wait until some have ended" + changeable(k)
+		return "One client may not use up what others need. Send fewer requests at a time, or wait until some have ended" + a.changeable(k)
 	}
-	return "The request is larger or slower than this proxy accepts" + changeable(k)
+	return "The request is larger or slower than this proxy accepts" + a.changeable(k)
 }
 
 // changeable ends a sentence with the setting of a limit, if it has one.
-func changeable(k limit.Kind) string {
+func (a *Answer) changeable(k limit.Kind) string {
 	if k.Fixed() {
 		return "."
 	}
-	return fmt.Sprintf("; the operator of this proxy can change limits.%s.", k)
+	return "; " + a.forReader("the operator of this proxy can change limits.", "in proxy.toml here [limits] has ") + k.String() + "."
 }

@@ -219,7 +219,7 @@ func TestNew_TheRightHopIsNamed(t *testing.T) {
 		if got := a.unreachableSentence(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if detail := stageDetail(upstream.FailureOf(err)); strings.Contains(detail, "The site was reached") || strings.Contains(detail, "The site itself") {
+		if detail := new(Answer).stageDetail(upstream.FailureOf(err)); strings.Contains(detail, "The site was reached") || strings.Contains(detail, "The site itself") {
 			t.Errorf("%q", detail)
 		}
 	}

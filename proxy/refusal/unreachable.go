@@ -58,8 +58,6 @@ var stages = [...]struct{ sentence, detail string }{
 	upstream.Ended:      {"heed reached %s, but had to end the connection: %s", "The site was reached, but it sent something in TLS that heed does not accept; no rule of robots.txt is behind this."},
 }
 
-const renegotiateAdvice = "The operator of this proxy can allow one with renegotiate = true at the [[host]] of the site,"
-
 // overProxy are the words for each Stage of a plain request over an HTTP proxy.
 var overProxy = [...]string{
 	upstream.NoHTTP:   "the answer that came over it is not valid HTTP",
@@ -69,53 +67,62 @@ var overProxy = [...]string{
 }
 
 // stageDetail explains a failure by how far the request came.
-func stageDetail(f upstream.Failure) string {
+func (a *Answer) stageDetail(f upstream.Failure) string {
 	text := stages[f.Stage].detail
 	if f.Type == "dns_timeout" {
 		return "The site was not asked, and no rule of robots.txt is behind this: a name server that heed's machine uses (/etc/resolv.conf) did not answer." +
-			" The operator of this proxy checks it. A retry can help when it works again."
+			a.forReader(" The operator of this proxy checks it.", " Check it.") + " A retry can help when it works again."
 	}
 	if f.Over != "" && f.Stage > upstream.NoTLS {
 		text = "The proxy that heed itself goes through, or the site behind it, has failed; no rule of robots.txt is behind this. See [upstream] proxy in the settings, or the [[host]] of the site."
 	}
 	if f.Scarce {
 		return "heed has as many connections and files open as its process may; neither the site nor a rule of robots.txt is behind this." +
-			" The operator of this proxy can raise the limit of open files (ulimit -n, LimitNOFILE=). A retry can help when other requests have ended."
+			a.forReader(" The operator of this proxy can raise the limit of open files (ulimit -n, LimitNOFILE=).", " Raise the limit of open files (ulimit -n) before heed run.") +
+			" A retry can help when other requests have ended."
 	}
 	if f.Offer {
-		text += " It may offer only what heed does not: TLS 1.0 and 1.1, key exchange with RSA, CBC. The operator of this proxy can allow these with old_tls = true at the [[host]] of the site." +
+		text += " It may offer only what heed does not: TLS 1.0 and 1.1, key exchange with RSA, CBC. " + a.forReader("The operator of this proxy can allow", "Allow") + " these with old_tls = true at the [[host]] of the site." +
 			" What heed cannot use at all, such as key exchange with DHE only, is left to the client with https = \"tunnel\" there."
 	}
 	if f.Again {
-		text += " Some sites do so for a folder that is for clients with a certificate. " + renegotiateAdvice + " or leave the site to the client with https = \"tunnel\" there."
+		text += " Some sites do so for a folder that is for clients with a certificate. " + a.forReader("The operator of this proxy can allow", "Allow") +
+			" one with renegotiate = true at the [[host]] of the site, or leave the site to the client with https = \"tunnel\" there."
 	}
+	retry := " A retry can help when the site works again."
 	if f.Lasting {
-		return text + " A retry will not help."
+		retry = " A retry will not help."
 	}
-	return text + " A retry can help when the site works again."
+	if f.Offer || f.Again {
+		retry += a.hostLine()
+	}
+	return text + retry
 }
 
 // certificateDetail explains a certificate that is not accepted, and names the setting
 // that can change that.
-func certificateDetail(f upstream.Failure) string {
-	whose, other := "the site", "upstream_tls at the [[host]] of the site can accept it all the same"
+func (a *Answer) certificateDetail(f upstream.Failure) string {
+	whose, other := "the site", "upstream_tls at the [[host]] of the site can accept it all the same."+a.hostLine()
 	if f.ByProxy {
-		whose, other = "the upstream proxy", "[upstream] proxy can name another one"
+		whose, other = "the upstream proxy", "[upstream] proxy can name another one."
 	}
+	clock := " that the clock of this machine is right. [upstream] ca_file does not change this; " + other
 	text := fmt.Sprintf("The certificate of %s %s; no rule of robots.txt is behind this. A retry will not help. ", whose, f.Certificate)
 	switch f.Certificate {
 	case upstream.UnknownAuthority:
-		return text + "Where its authority is to be trusted, the operator of this proxy names the file of its certificate in ca_file of [upstream], and heed reload applies it."
+		return text + "Where its authority is to be trusted, " +
+			a.forReader("the operator of this proxy names the file of its certificate in ca_file of [upstream], and heed reload applies it.",
+				`write in proxy.toml: [upstream] ca_file = "FILE", the file of its certificate, or set SSL_CERT_FILE for heed run.`)
 	case upstream.Expired:
-		return text + "It has to be renewed there; the operator of this proxy checks that the clock of this machine is right. [upstream] ca_file does not change this; " + other + "."
+		return text + "It has to be renewed there; " + a.forReader("the operator of this proxy checks", "check") + clock
 	case upstream.NotYetValid:
-		return text + "The operator of this proxy checks that the clock of this machine is right. [upstream] ca_file does not change this; " + other + "."
+		return text + a.forReader("The operator of this proxy checks", "Check") + clock
 	case upstream.Unparsable:
-		return text + "It has to be replaced there. With https = \"tunnel\" at the [[host]] of the site it is left to the client, which may parse it."
+		return text + "It has to be replaced there. With https = \"tunnel\" at the [[host]] of the site it is left to the client, which may parse it." + a.hostLine()
 	case upstream.OtherThanPinned:
-		return text + "The operator of this proxy compares upstream_tls at the [[host]] of the site with the certificate that it shows now."
+		return text + a.forReader("The operator of this proxy compares", "Compare") + " upstream_tls at the [[host]] of the site with the certificate that it shows now." + a.hostLine()
 	}
-	return text + "It has to be replaced there. [upstream] ca_file does not change this; in the settings of this proxy, " + other + "."
+	return text + "It has to be replaced there. [upstream] ca_file does not change this; in " + a.forReader("the settings of this proxy", "proxy.toml here") + ", " + other
 }
 
 // Explanations of a site that could not be reached, where it is not the site that

@@ -51,12 +51,13 @@ func (a *Answer) useDetail() string {
 	if r == nil {
 		return a.of.Entry.Detail
 	}
-	text := fmt.Sprintf("The operator of this proxy states the purpose %s for this client, and %s", r.Purpose, r.Detail)
+	text := fmt.Sprintf("%s states the purpose %s for this client, and %s", a.forReader("The operator of this proxy", "heed run --purpose, or proxy.toml here,"), r.Purpose, r.Detail)
 	if s := r.Statement; s != nil {
 		text += " (" + Place(s) + ")"
 	}
 	if r.Reason == rules.ReasonLicence {
-		return text + ". heed never pays and asks for no token. Where the operator has a contract with the site, licence at its [[host]] names it."
+		return text + ". heed never pays and asks for no token. Where " +
+			a.forReader("the operator has a contract with the site, licence at its [[host]] names it.", "you have a contract with the site, write licence at its [[host]].") + a.hostLine()
 	}
 	if a.of.Entry.Outcome.SiteStatus != 0 {
 		text += ". The site has sent the page, and it was not delivered"

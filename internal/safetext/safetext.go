@@ -112,8 +112,11 @@ type publicError interface {
 // an escape as \x5C. No two texts have the same form, and ParseOctets reverses it.
 func Octets(s string) string {
 	plain := func(i int) bool {
-		_, escape := octetAt(s[i:])
-		return s[i] > ' ' && s[i] <= '~' && !escape
+		if s[i] == '\\' {
+			_, escape := octetAt(s[i:])
+			return !escape
+		}
+		return s[i] > ' ' && s[i] <= '~'
 	}
 	done := 0
 	for done < len(s) && plain(done) {

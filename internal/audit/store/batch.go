@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"time"
 
@@ -66,6 +67,7 @@ func (w *Writer) Note(e audit.Event) {
 // write writes b to the tail. The first caller that waits for b calls it, and may
 // not use b afterwards.
 func (w *Writer) write(b *batch) error {
+	runtime.Gosched() // others that are about to decide share this write
 	w.io.Lock()
 	w.mu.Lock()
 	if w.next == b {

@@ -3,6 +3,7 @@ package acl
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,5 +93,39 @@ func TestACoveredPatternNeverMatchesAlone(t *testing.T) {
 	}
 	if covered < 1000 {
 		t.Errorf("only %d covered matches were seen", covered)
+	}
+}
+
+// With many entries the same one is meant as with a look at each.
+func TestHeed_TheFirstOfManyClientsIsMeant(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	networks := []string{"0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "10.1.2.9/24", "::/0", "2001:db8::/32", "2001:db8::1/128"}
+	for range 300 {
+		all := make([]Client, 3*few)
+		for i := range all {
+			c := &all[i]
+			c.User, c.Listener, c.UserAgent = pick("", "", "", "u", "v"), pick("", "", "", "l", "m"), NewGlob(pick("", "*", "News*", "newsbot/1", "*bot*", "N*1"))
+			for range r.IntN(3) {
+				c.From = append(c.From, netip.MustParsePrefix(pick(networks...)))
+			}
+			if c.User+c.Listener == "" && len(c.From) == 0 && r.IntN(3*few) > 0 {
+				c.User = "nobody"
+			}
+		}
+		index := NewClientIndex(all)
+		for range 50 {
+			who := ClientInfo{User: pick("", "u", "w"), Listener: pick("", "l"), UserAgent: pick("", "NewsBot/1", "newsbot/1", "Nobot1", "x")}
+			who.Addr, _ = netip.ParseAddr(pick("", "10.1.2.3", "10.1.2.4", "10.9.9.9", "192.0.2.1", "2001:db8::1", "2001:db9::1", "fe80::1%eth0"))
+			want := slices.IndexFunc(all, func(c Client) bool { return c.Matches(who) })
+			if got := index.Of(&who); got == nil && want >= 0 || got != nil && got != &all[max(want, 0)] {
+				t.Fatalf("%+v is %+v, not entry %d", who, got, want)
+			}
+		}
+		for i := range all {
+			if got, want := index.Covering(i), slices.IndexFunc(all, func(c Client) bool { return c.Covers(&all[i]) }); got != want {
+				t.Fatalf("entry %d, %+v, is covered by %d, not by %d", i, all[i], got, want)
+			}
+		}
 	}
 }

@@ -79,6 +79,14 @@ func NewGlob(text string) Glob {
 	return Glob{text: text, parts: strings.Split(strings.ToLower(text), "*")}
 }
 
+// begin returns how the texts begin that g matches, in lower case.
+func (g Glob) begin() string {
+	if len(g.parts) == 0 {
+		return ""
+	}
+	return g.parts[0]
+}
+
 // Matches reports whether s matches g.
 func (g Glob) Matches(s string) bool {
 	if len(g.parts) == 0 {

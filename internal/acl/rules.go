@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"heed/internal/memo"
@@ -72,8 +73,10 @@ type Rules struct {
 	Hash      string         // identifies the configuration, for the record
 	Text      string         // what Hash is of, without secrets, for the record
 
-	sites  memo.Map[rules.Origin, *Site]
-	obeyed memo.Map[*Client, *Obeyed]
+	sites   memo.Map[rules.Origin, *Site]
+	obeyed  memo.Map[*Client, *Obeyed]
+	indexed sync.Once
+	index   *ClientIndex // of Clients, once indexed
 }
 
 // With returns r and what was added to it while heed runs: overrides, and hosts
@@ -135,12 +138,8 @@ func (r *Rules) ClientOf(who ClientInfo) *Client {
 	if r == nil {
 		return nil
 	}
-	for i := range r.Clients {
-		if r.Clients[i].Matches(who) {
-			return &r.Clients[i]
-		}
-	}
-	return nil
+	r.indexed.Do(func() { r.index = NewClientIndex(r.Clients) })
+	return r.index.Of(&who)
 }
 
 // For returns the settings of c, which may be nil, for the origin o at the time now.

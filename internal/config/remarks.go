@@ -109,6 +109,7 @@ func onlyLoopback(c *Config) bool {
 // remarkClients returns a remark for each [[client]] that never matches.
 func remarkClients(c *Config) (all []Finding) {
 	entries := c.ACLClients()
+	index := acl.NewClientIndex(entries)
 	for i := range entries {
 		e := &entries[i]
 		if len(e.Purposes) > 0 && (c.HTTPS.Mode == "tunnel" || c.HTTPS.Mode == "host-only") {
@@ -121,7 +122,7 @@ func remarkClients(c *Config) (all []Finding) {
 		if len(e.From) > 0 && len(c.Access.Clients) > 0 && !slices.ContainsFunc(e.From, func(p netip.Prefix) bool { return overlapsAny(p, c.Access.Clients) }) {
 			all = append(all, c.FindEntry(i, "client.from", "%s: access.clients admits none of its addresses; add them there, or remove the entry", name))
 		}
-		if j := slices.IndexFunc(entries[:i], func(earlier acl.Client) bool { return earlier.Covers(e) }); j >= 0 {
+		if j := index.Covering(i); j < i {
 			all = append(all, c.FindEntry(i, "client.name", "%s: the earlier client %q matches every request that it would; move it above that one, or narrow that one", name, entries[j].Name))
 		}
 	}

@@ -25,7 +25,7 @@ func (c *Config) decode(file string, data []byte) error {
 	if err := toml.Unmarshal(data, &tree); err != nil {
 		return syntaxError(file, err)
 	}
-	d := &decoder{file: file, lines: keyLines(data), wrong: map[string]bool{}}
+	d := &decoder{file: file, lines: keyLines(data), wrong: map[string]map[string]bool{}}
 	d.table(reflect.ValueOf(c).Elem(), tree, "")
 	d.checking = true
 	c.check(d)
@@ -52,8 +52,8 @@ type decoder struct {
 	scope    string         // prefix in lines of the keys of the current array entry; empty outside of one
 	problems Mistakes
 
-	checking bool            // the values are decoded, and are checked
-	wrong    map[string]bool // keys, with their scope, whose values could not be decoded
+	checking bool                       // the values are decoded, and are checked
+	wrong    map[string]map[string]bool // keys, by their scope, whose values could not be decoded
 }
 
 // problem records a problem of the key with the full name path, unless its value could not
@@ -63,17 +63,23 @@ func (d *decoder) problem(path, format string, args ...any) {
 	case d.checking && d.isWrong(path):
 		return
 	case !d.checking:
-		d.wrong[d.scope+path] = true
+		d.setWrong(path)
 	}
 	d.problems = append(d.problems, Finding{File: d.file, Line: lineOf(d.lines, d.scope, path), Key: path, Text: fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) setWrong(path string) {
+	if d.wrong[d.scope] == nil {
+		d.wrong[d.scope] = map[string]bool{}
+	}
+	d.wrong[d.scope][path] = true
 }
 
 // isWrong reports whether the value of one of the keys, of their tables or of their
 // elements could not be decoded, so that nothing follows from it.
 func (d *decoder) isWrong(paths ...string) bool {
-	for wrong := range d.wrong {
+	for wrong := range d.wrong[d.scope] {
 		for _, path := range paths {
-			path = d.scope + path
 			if wrong == path || strings.HasPrefix(wrong, path+".") || strings.HasPrefix(path, wrong+".") {
 				return true
 			}
@@ -104,7 +110,7 @@ func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
 			hint, meant := suggest(full, into.Type(), path)
 			d.problem(full, "unknown key %q; %s", full, hint)
 			if _, set := d.lines[d.scope+meant]; !set { // else that one is checked as well
-				d.wrong[d.scope+meant] = true
+				d.setWrong(meant)
 			}
 			continue
 		}

@@ -156,8 +156,8 @@ func (c *Config) checkTerms(d *decoder, t *HostRules) {
 
 // namesUnknown reports whether the name of a [[client]] could not be decoded.
 func namesUnknown(d *decoder) bool {
-	for wrong := range d.wrong {
-		if path := strings.TrimLeft(wrong, "0123456789 "); path == "client" || path == "client.name" {
+	for _, wrong := range d.wrong {
+		if wrong["client"] || wrong["client.name"] {
 			return true
 		}
 	}

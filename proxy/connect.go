@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"syscall"
 
 	"heed/internal/acl"
 	"heed/internal/safetext"
@@ -40,7 +41,9 @@ func (x *exchange) connect(r *http.Request) {
 	x.req.identify(x.proxy)
 	switch x.req.https, x.req.unseen = x.httpsMode(); x.req.https {
 	case acl.Intercept:
-		d = x.mayIntercept()
+		if d = x.mayIntercept(); d.reason == "" && x.toVacantPort() {
+			d = denial{reason: rules.ReasonOriginUnreachable, err: syscall.ECONNREFUSED}
+		}
 	case acl.HostOnly, acl.Tunnel:
 		if x.site = x.openTunnel(r); x.site != nil {
 			defer x.site.Close()

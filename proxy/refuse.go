@@ -126,12 +126,18 @@ func (x *exchange) remark() string { return x.refuser().Remark(&x.entry, x.paced
 // client of OwnServices requests: programs look for a free port in that way, and the answer of a
 // proxy looks as if it was taken.
 func (x *exchange) closePort() {
-	s := x.proxy.config.OwnServices
-	if s == nil || x.refusal.ErrorType != upstream.ConnectionRefused || !s.Vacant(x.req.origin.HostPort()) {
+	if x.refusal.ErrorType != upstream.ConnectionRefused || !x.toVacantPort() {
 		return
 	}
 	x.entry.Outcome.End(audit.BySite, x.refusal.ErrorType+": nothing listens at this port, and the connection was closed as by the port")
 	panic(http.ErrAbortHandler)
+}
+
+// toVacantPort reports whether a client of OwnServices requests a port of this machine at which
+// nothing listens.
+func (x *exchange) toVacantPort() bool {
+	s := x.proxy.config.OwnServices
+	return s != nil && s.Vacant(x.req.origin.HostPort())
 }
 
 // answer records x's refusal and writes it without asking the engine.

@@ -70,12 +70,12 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 	}
 }
 
-// A program that looks for a free port of this machine finds one, plain or in a tunnel, and
-// the record has its requests as failed; what another program serves is answered as ever.
+// A program that looks for a free port of this machine finds one, plain, in a tunnel or by the
+// answer to its CONNECT, and the record has its requests as failed; what another program serves is answered as ever.
 func TestAFreePortOfThisMachineLooksFree(t *testing.T) {
 	testkit.Serve(t, "")
 	_, stdout, stderr := heedRun(t, RunCmd{Command: command("python3", "-c", `
-import socket, urllib.request, urllib.error
+import os, socket, urllib.request, urllib.error
 with socket.socket() as s:
     s.bind(("127.0.0.1", 0))
     port = s.getsockname()[1]
@@ -83,12 +83,16 @@ for url in f"http://localhost:{port}/json", f"http://127.0.0.1:{port}/json", f"h
     try: print(urllib.request.urlopen(url).status)
     except urllib.error.HTTPError as e: print("taken:", e.code)
     except OSError as e: print("free")
+at = urllib.request.urlsplit(os.environ["https_proxy"])
+with socket.create_connection((at.hostname, at.port)) as s:
+    s.sendall(b"CONNECT localhost:%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % port)
+    print(s.recv(100) or "free")
 print(urllib.request.urlopen("`+testkit.Page(t)+`").status)
 `)})
-	if stdout != "free\nfree\nfree\n200\n" {
+	if stdout != "free\nfree\nfree\nfree\n200\n" {
 		t.Errorf("it found %q\n%s", stdout, stderr)
 	}
-	if !strings.HasPrefix(stderr, "heed: 4 requests came through") || !strings.Contains(stderr, "3 failed") {
+	if !strings.HasPrefix(stderr, "heed: 5 requests came through") || !strings.Contains(stderr, "4 failed") {
 		t.Errorf("the summary is\n%s", stderr)
 	}
 }

@@ -124,9 +124,10 @@ func (x *exchange) remark() string { return x.refuser().Remark(&x.entry, x.paced
 
 // closePort ends x without an answer if nothing listens at the port of this machine that a
 // client of OwnServices requests: programs look for a free port in that way, and the answer of a
-// proxy looks as if it was taken.
+// proxy looks as if it was taken. That to a CONNECT does not; without it, Node's fetch requests the
+// tunnel again and again.
 func (x *exchange) closePort() {
-	if x.refusal.ErrorType != upstream.ConnectionRefused || !x.toVacantPort() {
+	if x.req.method == http.MethodConnect || x.refusal.ErrorType != upstream.ConnectionRefused || !x.toVacantPort() {
 		return
 	}
 	x.entry.Outcome.End(audit.BySite, x.refusal.ErrorType+": nothing listens at this port, and the connection was closed as by the port")

@@ -19,7 +19,7 @@ axe_version=4.14.1
 web_bot_auth_version=0.1.3
 playwright_version=1.65.1
 puppeteer_version=25.16.0
-clients="ky@1.14.3 superagent@10.4.2 bent@7.3.12 @hapi/wreck@18.1.2 got-scraping@4.2.1 @crawlee/http@3.18.1 needle@3.5.0 request@2.88.2 phin@4.0.0"
+clients="ky@1.14.3 superagent@10.4.2 bent@7.3.12 @hapi/wreck@18.1.2 got-scraping@4.2.1 @crawlee/http@3.18.1 needle@3.5.0 request@2.88.2 phin@4.0.0 single-file-cli@2.0.83"
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 begun=$(date +%s)
@@ -118,6 +118,7 @@ find_missing() {
 	lacks r-cran-httr Rscript -e 'library(httr)'
 	lacks r-cran-httr2 Rscript -e 'library(httr2)'
 	lacks wkhtmltopdf have wkhtmltopdf
+	lacks whatweb have whatweb
 	lacks poppler-utils have pdftotext
 	lacks yt-dlp have yt-dlp
 	lacks emacs-nox have emacs

@@ -10,8 +10,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/route"
@@ -24,6 +26,7 @@ import (
 // LintCmd is `heed lint`: reports faults of a robots.txt.
 type LintCmd struct {
 	config.FileFlags
+	config.UseFlags
 	Site    string   `placeholder:"URL" help:"Read FILE as the robots.txt of this site."`
 	Profile string   `placeholder:"NAME" help:"Use this profile: standard (the default), strict, google or rep1994."`
 	JSON    bool     `name:"json" help:"Print one JSON object per finding."`
@@ -58,9 +61,13 @@ func (c *LintCmd) Run(a *console.App) error {
 			return fmt.Errorf("--site: %w", err)
 		}
 	}
+	obeyed, err := c.obeyed(a)
+	if err != nil {
+		return err
+	}
 	worst := 0
 	for _, name := range c.Files {
-		status, err := c.lint(a, name, site)
+		status, err := c.lint(a, name, site, obeyed)
 		if err != nil {
 			a.Complain(err)
 			status = console.ExitUsage
@@ -73,9 +80,39 @@ func (c *LintCmd) Run(a *console.App) error {
 	return nil
 }
 
+// obeyed returns the names of purposes that the flags request, with those that the settings have
+// for --purpose; nil without such flags.
+func (c *LintCmd) obeyed(a *console.App) ([]string, error) {
+	flags, err := c.Flags()
+	if err != nil || len(flags.Purposes) == 0 {
+		return flags.AlsoObey, err
+	}
+	cfg, err := c.Load(a)
+	if err != nil {
+		return nil, err
+	}
+	set := (&acl.Rules{AlsoObey: cfg.Signals.AlsoObey}).ForRun(flags)
+	return set.For(nil, rules.Origin{}, time.Now()).Obeyed.List(), nil
+}
+
+// obeyedFindings returns what each name of a purpose comes to in a file.
+func obeyedFindings(file string, p *rules.Policy, names []string) (all []finding) {
+	for _, name := range names {
+		f := finding{File: file, Kind: "obeyed-name", Text: name, Means: "No group names it: for clients that also obey it, nothing more is forbidden. The group for * is not applied a second time.",
+			Instead: "Nothing, unless the site means it: a group User-agent: " + name}
+		if groups := p.Explain(rules.PolicyToken(name), rules.NewTarget("/")).Governing; len(groups) > 0 {
+			f.Line, f.Column = groups[0].Lines[0], 1
+			f.Means = fmt.Sprintf("This group also applies to clients that obey it besides their own names (rules: %d).", groups[0].Rules)
+			f.Instead = "Nothing; what it forbids: heed check --also-obey " + name + " --agent NAME URL"
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
 // lint prints the findings of one file and returns the exit status.
-func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status int, err error) {
-	name, found, err := c.findings(a, name, site)
+func (c *LintCmd) lint(a *console.App, name string, site rules.Origin, obeyed []string) (status int, err error) {
+	name, found, err := c.findings(a, name, site, obeyed)
 	if err != nil {
 		return 0, err
 	}
@@ -96,14 +133,14 @@ func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status i
 
 // findings returns the findings about a file, or about the robots.txt of a site and the
 // licences that it names, with the name of what was read.
-func (c *LintCmd) findings(a *console.App, name string, site rules.Origin) (read string, found []finding, err error) {
+func (c *LintCmd) findings(a *console.App, name string, site rules.Origin, obeyed []string) (read string, found []finding, err error) {
 	profile, _ := rules.ParseProfile(c.Profile) // it was checked
 	if isURL(name) {
 		text, o, licences, err := c.fetch(a, name)
 		if err != nil {
 			return "", nil, err
 		}
-		all := findings(o.RobotsURL(), profile, o, text)
+		all := findings(o.RobotsURL(), profile, o, text, obeyed)
 		for _, address := range slices.Sorted(maps.Keys(licences)) {
 			all = append(all, licenceFindings(address, licences[address])...)
 		}
@@ -119,7 +156,7 @@ func (c *LintCmd) findings(a *console.App, name string, site rules.Origin) (read
 	if l, ok := signal.ReadLicence(text); ok {
 		return name, licenceFindings(name, l), nil
 	}
-	return name, findings(name, profile, site, text), nil
+	return name, findings(name, profile, site, text, obeyed), nil
 }
 
 // licenceFindings returns the findings about a licence.
@@ -132,7 +169,7 @@ func licenceFindings(name string, l signal.Licence) (all []finding) {
 
 // findings returns the findings about the rules and about the usage signals of a file, in
 // the order of its lines.
-func findings(name string, profile rules.Profile, site rules.Origin, text string) []finding {
+func findings(name string, profile rules.Profile, site rules.Origin, text string, obeyed []string) []finding {
 	var all []finding
 	for _, f := range lint.Lint(profile, site, []byte(text)) {
 		all = append(all, finding{name, f.Line, f.Column, string(f.Kind), f.Text, f.Kind.Means(), f.Kind.Instead(), f.Kind.Severity() > lint.Note})
@@ -141,6 +178,7 @@ func findings(name string, profile rules.Profile, site rules.Origin, text string
 	for _, f := range signal.Lint(policy) {
 		all = append(all, finding{name, f.Line, 1, string(f.Kind), f.Text, f.Means, f.Instead, f.Serious})
 	}
+	all = append(all, obeyedFindings(name, policy, obeyed)...)
 	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.Line, b.Line) })
 	return all
 }

@@ -106,7 +106,8 @@ func onlyLoopback(c *Config) bool {
 	return without.CheckExposure() == nil
 }
 
-// remarkClients returns a remark for each [[client]] that never matches.
+// remarkClients returns a remark for each [[client]] that never matches, or has a setting that has
+// no effect.
 func remarkClients(c *Config) (all []Finding) {
 	entries := c.ACLClients()
 	index := acl.NewClientIndex(entries)
@@ -114,6 +115,11 @@ func remarkClients(c *Config) (all []Finding) {
 		e := &entries[i]
 		if len(e.Purposes) > 0 && (c.HTTPS.Mode == "tunnel" || c.HTTPS.Mode == "host-only") {
 			all = append(all, c.FindEntry(i, "client.purpose", "client.purpose of %q has no effect on https: https.mode = %q hides what sites state about their pages; write \"intercept\", or remove purpose", e.Name, c.HTTPS.Mode))
+		}
+		for _, token := range e.AlsoObey {
+			if slices.ContainsFunc(c.Clients[i].Agent, func(own string) bool { return strings.EqualFold(own, token) }) {
+				all = append(all, c.FindEntry(i, "client.also_obey", "client.also_obey of %q has %q, under which its requests are judged anyway (agent): a group for it counts once, and * where there is none; remove it", e.Name, token))
+			}
 		}
 		name := fmt.Sprintf("client %q never matches", e.Name)
 		if e.User != "" && c.Access.Users == "" {

@@ -60,7 +60,7 @@ type Source struct {
 // Engine is the version of the way in which files are read and targets judged.
 // It is raised whenever a verdict, the rule or its line may differ for the same
 // bytes, so that a recorded Decision can be held against the engine that made it.
-const Engine = 4
+const Engine = 5
 
 // Policy is one origin's robots.txt, parsed. It is immutable and safe for
 // concurrent use.

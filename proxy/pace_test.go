@@ -111,7 +111,9 @@ var slow = []string{"User-Agent: slow/1.0"}
 // turn begins when it leaves and ends with it.
 func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 	p := &turnstile{}
-	r := newPaced(t, p)
+	r := newPaced(t, p, func(c *Config) {
+		settle(c, &acl.Rules{Clients: []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("lab/*"), AlsoObey: []string{"Slow"}}}})
+	})
 	p.answer = func(ctx context.Context, q *pace.Ask) pace.Answer {
 		for _, e := range r.records.all() {
 			if e.Target == q.Target {
@@ -139,6 +141,10 @@ func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 	r.records.target(t, "/quick")
 	if got := p.told(); got != "answered OK" {
 		t.Errorf("a request that is not paced: %s", got)
+	}
+	r.ask(plain, question{path: "/obeys", header: []string{"User-Agent: lab/1.0"}})
+	if e := r.records.target(t, "/obeys"); e.DelayAsked != 10*time.Second || !strings.HasPrefix(p.ended(t), "turn, going") {
+		t.Errorf("the delay of a name that the client also obeys: %+v", e)
 	}
 }
 

@@ -55,6 +55,7 @@ func TestWhatCannotBeMeantHasARemark(t *testing.T) {
 			"a key for two robots", "[robots]\nsign = { key = \"file:h\", agent = \"https://b.test/\" }\n[[client]]\nname = \"a\"\nuser_agent = \"a\"\nsign = { key = \"file:a\", agent = \"https://b.test/\" }\n[[client]]\nname = \"b\"\nuser_agent = \"b\"\nagent = [\"B\"]\nsign = { key = \"file:h\", agent = \"https://b.test/\" }\n", "11 client.sign",
 			"[[client]]\nname = \"a\"\nuser_agent = \"a\"\nsign = { key = \"file:a\", agent = \"https://b.test/\" }\n[[client]]\nname = \"b\"\nuser_agent = \"b\"\nsign = { key = \"file:a\", agent = \"https://b.test/\" }\n",
 		},
+		{"a name of its own that it also obeys", "[[client]]\nname = \"a\"\nuser_agent = \"a\"\nagent = [\"B\"]\nalso_obey = [\"CCBot\", \"b\"]\n", "5 client.also_obey", "[[client]]\nname = \"a\"\nuser_agent = \"b\"\nalso_obey = [\"b\"]\n"},
 		{"user without users", "[[client]]\nname = \"a\"\nuser = \"alice\"\n", "3 client.user", "[access]\nusers = \"" + users + "\"\n[[client]]\nname = \"a\"\nuser = \"alice\"\n"},
 		{
 			"client behind a wider one", "[[client]]\nname = \"all\"\nfrom = [\"10.0.0.0/8\"]\n[[client]]\nname = \"bot\"\nfrom = [\"10.1.0.0/16\"]\nuser_agent = \"News*\"\n", "5 client.name",

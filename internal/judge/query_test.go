@@ -2,10 +2,14 @@ package judge
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 
@@ -103,4 +107,47 @@ func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
 	if got, _ := ask(0, "/api/items", true, early); got != nil {
 		t.Error("a host that is never to be allowed is allowed")
 	}
+}
+
+// A client that obeys names of purposes besides its own gets what its own names are allowed, and
+// each of these where a group names it. HEED_TEST_FULL=1: 200,000 random policies and names.
+func TestHeed_EachNameThatIsObeyedMustAllow(t *testing.T) {
+	t.Parallel()
+	n := 20_000
+	if testkit.Full {
+		n = 200_000
+	}
+	random := rand.New(rand.NewPCG(1, 48))
+	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	names := []string{"LabBot", "CCBot", "Google-Extended", "X-Extended", "ccbot", "Lab", "Bot"}
+	refused := 0
+	for range n {
+		var b strings.Builder
+		for range random.IntN(5) {
+			fmt.Fprintf(&b, "User-agent: %s\n", pick(append(names, "*")...))
+			for range random.IntN(4) {
+				b.WriteString(pick("Allow: ", "Disallow: ") + pick("/", "/a", "/a/b", "/*.pdf$", "") + "\n")
+			}
+		}
+		policy := rules.New(rules.Source{State: rules.Available}, []byte(b.String()))
+		c := acl.Client{Name: "lab", AlsoObey: []string{pick(names...), "Other"}}
+		settings := &acl.Rules{Clients: []acl.Client{c}}
+		own, target := rules.Identify(pick("LabBot/1.0", "Lab/2 CCBot/1", "curl/8")), rules.NewTarget(pick("/", "/a", "/a/b", "/x.pdf"))
+		want := policy.Decide(own, target).Verdict
+		for _, name := range c.AlsoObey {
+			if a := rules.Declare(name); policy.Names(a) && policy.Decide(a, target).Verdict == rules.Refuse {
+				want = rules.Refuse
+			}
+		}
+		of := settings.For(&settings.Clients[0], rules.Origin{Scheme: "http", Host: "a.test", Port: 80}, time.Time{})
+		q := Query{Effective: of, Names: acl.Identity{Own: own, Also: of.Obeyed}, Target: target}
+		got, _ := q.Decide(policy)
+		if got.Verdict != want {
+			t.Fatalf("%v of %q for %q with %q, and %v by each name", got.Verdict, target, own.Tokens, c.AlsoObey, want)
+		}
+		if want == rules.Refuse {
+			refused++
+		}
+	}
+	t.Logf("%d of %d are refused", refused, n)
 }

@@ -77,3 +77,47 @@ func TestJudge_RedactedTargets(t *testing.T) {
 		}
 	}
 }
+
+// With another User-Agent, clients obey what they obeyed besides their own names.
+func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
+	t.Parallel()
+	settings := &acl.Rules{Clients: []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("*Bot*"), AlsoObey: []string{"CCBot"}}}}
+	robots := []byte("User-agent: CCBot\nDisallow: /a\n\nUser-agent: TestBot\nDisallow: /b\n")
+	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, Status: 200, FetchedAt: time.Now()}
+	answer.Pack(robots)
+	policy := rules.New(rules.Source{Origin: answer.Origin, State: rules.Available, Status: 200, Snapshot: answer}, robots)
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w, err := store.Open(path, store.Options{Heed: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := rules.Identify("TestBot/1.0")
+	for _, target := range []string{"/a", "/b", "/c"} {
+		e := &audit.Entry{
+			ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", ClientName: "lab", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", AlsoObey: []string{"CCBot"},
+			Config: "1", Settings: "1", Method: "GET", Scheme: "https", Host: "a.test", Target: target, Judged: audit.ByPath, Policy: policy,
+		}
+		of := settings.For(&settings.Clients[0], answer.Origin, e.Time)
+		q := judge.Query{Effective: of, Names: acl.Identity{Own: agent, Shown: e.UserAgent, Also: of.Obeyed}, Target: rules.NewTarget(target)}
+		o, _ := q.Decide(policy)
+		e.Decision = o.Decision
+		if err := w.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		w.Ended(e)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	record, err := store.OpenRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }, If: &replay.If{Agent: "OtherBot/1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Same != 3 || r.If.Judged != 3 || r.If.Allowed != 1 || r.If.Refused != 0 {
+		t.Errorf("%d of 3 came out the same; with another agent %+v", r.Same, r.If)
+	}
+}

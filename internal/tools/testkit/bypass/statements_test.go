@@ -23,6 +23,7 @@ type statement struct {
 
 var statements = []statement{
 	{"disallow", map[string]string{"/robots.txt": "User-agent: *\nDisallow: /private/\nDisallow: /*.pdf$\n"}, ""},
+	{"obeyed", map[string]string{"/robots.txt": "User-agent: *\nDisallow: /nothing/\n\nUser-agent: CCBot\nDisallow: /private/\nDisallow: /*.pdf$\n"}, ""},
 	{"exception", map[string]string{"/robots.txt": "User-agent: *\nDisallow: /\n"}, `allow = ["/pub/", "/open/"]`},
 	{"refuse", nil, `refuse = ["/private/"]`},
 	{"usage", map[string]string{"/robots.txt": "User-agent: *\nContent-Usage: train-ai=y\nContent-Usage: /private/ train-ai=n\n"}, ""},
@@ -69,7 +70,7 @@ func newStand(t *testing.T, profile string, servers map[string]string) *stand {
 			}
 		}
 	}
-	config += "[[client]]\nname = \"probe\"\nuser_agent = \"Probe*\"\npurpose = \"training\"\n"
+	config += "[[client]]\nname = \"probe\"\nuser_agent = \"Probe*\"\npurpose = \"training\"\nalso_obey = [\"CCBot\"]\n"
 	return &stand{t, servers, testkit.Start(t, testkit.Options{Config: config + resolve}).Addr}
 }
 

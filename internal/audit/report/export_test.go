@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +58,24 @@ func TestHeed_AnExportHasEveryDecisionWithAllThatIsRecordedOfIt(t *testing.T) {
 	}
 	if n := len(exported(t, report.Query{Filter: store.Filter{Client: "other", Host: "*.example", From: begun.Add(5 * time.Hour)}}, aDay(t))); n != 2 {
 		t.Errorf("of one client from a time on there are %d, not 2", n)
+	}
+}
+
+// A site receives nothing of a refused request, and so no other User-Agent either.
+func TestExport_WhatARefusedRequestSent(t *testing.T) {
+	r := newRecord(t)
+	bot := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")
+	_, err := r.tx.Exec("UPDATE asker SET sent = 'LabBot/1', sent_from = 'lab@example.org'")
+	r.must(err)
+	for _, verdict := range []string{"refuse", "would-refuse", "allow"} {
+		r.entry(0, bot, "shop.example", "/private", r.ground("path", verdict, "rule", "Disallow: /private", 2, nil, r.policy("shop.example", 0, "")), 0)
+	}
+	var sent []any
+	for _, row := range exported(t, report.Query{}, r.file()) {
+		sent = append(sent, row["sent_user_agent"], row["sent_from"])
+	}
+	if want := []any{nil, nil, "LabBot/1", "lab@example.org", "LabBot/1", "lab@example.org"}; !slices.Equal(sent, want) {
+		t.Errorf("it sent %v, want %v", sent, want)
 	}
 }
 

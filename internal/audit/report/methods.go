@@ -141,7 +141,7 @@ func (m *methods) write(w io.Writer, window string) {
 			text += fmt.Sprintf("%s requests %s. ", n, left[1])
 		}
 	}
-	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record chained by SHA-256 (%s); a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
+	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record of which every row is covered by a tree of SHA-256 hashes (%s); a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
 		list("configuration"), strings.Join(m.heads, ", "))
 	fmt.Fprintln(w, table.Wrap(text, ""))
 	fmt.Fprintln(w)

@@ -89,7 +89,7 @@ func (r *Report) origin(line func(what, value string)) {
 			line("", figures.Number(f.Pruned, "decision")+" before that are no longer kept")
 		}
 		if f.Head != "" {
-			line("", fmt.Sprintf("chain: commit %d, %s", f.Commit, f.Head))
+			line("", fmt.Sprintf("head: commit %d, %s", f.Commit, f.Head))
 			line("", "not verified by this report: see heed audit verify")
 		}
 	}

@@ -1,7 +1,8 @@
 -- The views are no part of the record: they may be made anew at any time.
 
 -- Every decision, with all that is recorded of it. One that takes another one
--- back names it in "revises"; both are about one request. "agent" is the name in
+-- back names it in "revises"; both are about one request. A refused one has no
+-- "sent_user_agent" and no "sent_from": the site received nothing. "agent" is the name in
 -- reports: that of the [[client]] that applied, else the product tokens judged. In
 -- "url" and "target" an octet that is not printable ASCII, a blank, and a backslash
 -- that would begin such an escape are written as \xHH.
@@ -12,7 +13,8 @@ SELECT
     lower(substr(hex(e.id), 1, 8) || '-' || substr(hex(e.id), 9, 4) || '-' || substr(hex(e.id), 13, 4) || '-' ||
           substr(hex(e.id), 17, 4) || '-' || substr(hex(e.id), 21)) AS id,
     strftime('%Y-%m-%dT%H:%M:%S', e.time / 1000000, 'unixepoch') || printf('.%06dZ', e.time % 1000000) AS time,
-    a.client, e.port AS client_port, a.user, a.client_name, a.user_agent, a.tokens, a.declared, a.sent AS sent_user_agent, a.sent_from, a.mode,
+    a.client, e.port AS client_port, a.user, a.client_name, a.user_agent, a.tokens, a.declared,
+    CASE WHEN g.verdict <> 'refuse' THEN a.sent END AS sent_user_agent, CASE WHEN g.verdict <> 'refuse' THEN a.sent_from END AS sent_from, a.mode,
     e.method,
     CASE WHEN s.id IS NULL THEN NULL ELSE s.scheme || '://' || CASE WHEN instr(s.host, ':') THEN '[' || s.host || ']' ELSE s.host END ||
         CASE WHEN (s.scheme = 'http' AND s.port = 80) OR (s.scheme = 'https' AND s.port = 443) THEN '' ELSE ':' || s.port END ||

@@ -20,7 +20,8 @@ type builder struct {
 	ways    numbered[Way]
 	kinds   []kind // by way
 	cells   map[place]*Counts
-	clients map[from]int64 // requests
+	clients map[from]int64          // requests
+	obeyed  map[int]map[string]bool // by agent: product tokens besides its own
 	trouble map[troubled]*Unreachable
 	answers []answer // the robots.txt files, as they came
 	readers []*store.Reader
@@ -55,7 +56,7 @@ func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	defer release()
-	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, clients: map[from]int64{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{},
+	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, clients: map[from]int64{}, obeyed: map[int]map[string]bool{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{},
 		line: timeline{from: math.MaxInt64, to: math.MinInt64, periods: []Period{}}, use: newUsage()}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
 	for _, r := range all {
@@ -97,6 +98,12 @@ func (b *builder) record(i int, store string) error {
 	for _, c := range n.clients {
 		if c.asked > 0 {
 			b.clients[from{c.agent, c.Address}] += c.asked
+			for _, token := range c.AlsoObey {
+				if b.obeyed[c.agent] == nil {
+					b.obeyed[c.agent] = map[string]bool{}
+				}
+				b.obeyed[c.agent][token] = true
+			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -100,7 +101,7 @@ func (b *builder) parts(rep *Report, agents, sites []Counts, pairs map[pair]*Cou
 		if c.Requests > 0 {
 			byMost(clients[i], func(c *Client) (int64, string) { return c.Requests, c.Address })
 			agent := b.agents.keys[i]
-			rep.Agents = append(rep.Agents, AgentPart{agent.agent(), agent.String(), c, asked[i], clients[i]})
+			rep.Agents = append(rep.Agents, AgentPart{agent.agent(), agent.String(), c, slices.Sorted(maps.Keys(b.obeyed[i])), asked[i], clients[i]})
 		}
 	}
 	for i, c := range sites {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
 	"heed/internal/figures"
@@ -26,8 +27,18 @@ type methods struct {
 	wouldBe       reason.Counts // those that were only observed, by the class of their refusal
 	sensitivity   []Sensitivity
 	purposes      []string // that clients stated
+	obeyed        []string // agents with what they obeyed besides their own names
+	names         []string // of clients, under which heed asked for files
+	files         []file   // that decided
 	heads         []string // of the records with requests
 	empty         []string // the names of the others
+}
+
+// file is a row of table "policies": how many requests a robots.txt, or the lack of one, decided.
+type file struct {
+	record, key string
+	requests    int64
+	earlier     int64 // received before the record was begun
 }
 
 // tabled is a record of which tables are made.
@@ -70,7 +81,20 @@ func (m *methods) note(x *tabled, name string, row map[string]string) {
 		}
 	case "coverage":
 		m.sums["by "+row["judged"]] += number("requests")
+	case "agents":
+		if row["also_obey"] != "" {
+			m.obeyed = union(m.obeyed, []string{row["agent"] + " those for " + strings.ReplaceAll(row["also_obey"], " ", ", ")})
+		}
+	case "redirects":
+		m.sums["redirects"] += number("redirects")
+		m.sums["redirects refused"] += number("next_refused_by_rule")
+	case "events":
+		m.sums[row["kind"]] += number("count")
+		if row["kind"] == string(audit.RulesAsked) {
+			m.names = union(m.names, []string{row["name"]})
+		}
 	case "policies":
+		m.files = append(m.files, file{row["record"], strings.Join([]string{row["site"], row["state"], row["status"], row["robots_sha256"]}, " "), number("requests"), number("earlier")})
 		m.sums["decided"] += number("requests")
 		switch {
 		case row["own"] == "1":
@@ -123,6 +147,7 @@ func (m *methods) write(w io.Writer, window string) {
 	text += fmt.Sprintf("%s of all requests were judged by their path, %s by the host alone. ", of("by path"), of("by host"))
 	text += fmt.Sprintf("Of the requests decided under a site's policy, %s rested on an old copy of a robots.txt that could not be read again, %s on the site's statement that it has none (4xx), %s were decided while it could not be read, and %s by a file of the operator in its place. ",
 		ofDecided("stale"), ofDecided("state unavailable"), ofDecided("state unreachable"), ofDecided("own"))
+	text += m.earlier() + m.beside()
 	if len(m.purposes) > 0 {
 		text += fmt.Sprintf("Clients stated that they crawl for %s. What sites state about the use of their pages (Content-Signal, Content-Usage, RSL licences, TDMRep, X-Robots-Tag, META elements) was read from robots.txt, from the documents that these purposes need, from the header of each answer and, where the settings want it, from the first 256 KiB of the head of each page; it refused %s (%s), before they were sent or by withholding the page. What was not stated or could not be read is unknown, and refused only under the profile strict. ",
 			safetext.Visible(strings.Join(m.purposes, ", ")), figures.Number(m.sums["signal"], "request"), of("signal"))
@@ -145,6 +170,52 @@ func (m *methods) write(w io.Writer, window string) {
 		list("configuration"), strings.Join(m.heads, ", "))
 	fmt.Fprintln(w, table.Wrap(text, ""))
 	fmt.Fprintln(w)
+}
+
+// earlier says by which files of before their record was begun requests were decided, and which
+// of these another of the records received.
+func (m *methods) earlier() string {
+	received := map[string]string{}
+	for _, f := range m.files {
+		if f.earlier < f.requests {
+			received[f.key] = f.record
+		}
+	}
+	all, from := int64(0), map[string]int64{}
+	for _, f := range m.files {
+		if all += f.earlier; f.earlier > 0 && received[f.key] != "" && received[f.key] != f.record {
+			from[received[f.key]] += f.earlier
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("For %s (%s) the answer to the request for the robots.txt had been received before the record was begun: it was stored, or named with heed run --policies (policies.csv has its time and SHA-256)", figures.Number(all, "request"), figures.Percent(all, m.sums["decided"]))
+	for _, record := range slices.Sorted(maps.Keys(from)) {
+		text += fmt.Sprintf("; for %s of them it is the one that %s received", figures.Commas(from[record]), record)
+	}
+	return text + ". "
+}
+
+// beside says what else was requested, and what redirects led to.
+func (m *methods) beside() (text string) {
+	if len(m.obeyed) > 0 {
+		text += "Besides the groups for its own name, these agents obeyed others: " + safetext.Visible(strings.Join(m.obeyed, "; ")) + ". "
+	}
+	if n := m.sums["own"] + m.sums["robots"]; n > 0 {
+		text += fmt.Sprintf("Sites answered %s for robots.txt of heed under its own name", figures.Number(m.sums["own"], "request"))
+		if m.sums["robots"] > 0 {
+			text += fmt.Sprintf(", and after an answer of 401 or 403 %s under the name of the client (%s)", figures.Commas(m.sums["robots"]), safetext.Visible(strings.Join(m.names, ", ")))
+		}
+		text += "; these are not among the requests above. "
+	}
+	if n := m.sums["bypassed"]; n > 0 {
+		text += fmt.Sprintf("Programs of the runs opened about %s that did not come through heed (an estimate; events.csv has the programs). ", figures.Number(n, "connection"))
+	}
+	if n := m.sums["redirects"]; n > 0 {
+		text += fmt.Sprintf("Sites answered %s with a redirect; where it led is judged as any other request, and the client's next one was refused by rule after %s of them (redirects.csv). ", figures.Number(n, "request"), figures.Commas(m.sums["redirects refused"]))
+	}
+	return text
 }
 
 func were(n int64) string {

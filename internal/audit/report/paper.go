@@ -30,7 +30,7 @@ func codebook(out io.Writer, purposes bool) error {
 		}
 	}
 	t := table.NewWriter(out)
-	for _, of := range []string{"requests", "hours"} {
+	for _, of := range []string{"agents", "requests", "hours"} {
 		for _, c := range reason.Classes() {
 			_ = t.Row(of, "class_"+c.Key(), "requests", c.Sentence()) // Flush has its error
 		}
@@ -49,7 +49,7 @@ func codebook(out io.Writer, purposes bool) error {
 
 // tables are those of a paper, in the order in which a reader needs them. Each
 // is made by the query that is written beside it (store.Reader.Table).
-var tables = []string{"record", "requests", "rules", "coverage", "policies", "hours", "outcomes"}
+var tables = []string{"record", "agents", "requests", "rules", "coverage", "policies", "hours", "outcomes", "times", "redirects", "events"}
 
 // purposesTable is the table that is made of the records of clients with a purpose.
 const purposesTable = "purposes"

@@ -55,10 +55,18 @@ func fileText(t *testing.T, path ...string) []byte {
 // A reader of the paper has the record and sqlite3, and nothing of heed's.
 func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 	path := aDay(t)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec("UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 2)")
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
 	for name, query := range map[string]report.Query{"all": {}, "a part": {Filter: store.Filter{Host: "*.example", Client: "newsbot", To: begun.AddDate(0, 0, 1)}}} {
 		dir := papered(t, report.Paper{Query: query}, path)
 		queries, err := filepath.Glob(filepath.Join(dir, "*.sql"))
-		if err != nil || len(queries) != 7 {
+		if err != nil || len(queries) != 11 {
 			t.Fatalf("there are %d queries, %v", len(queries), err)
 		}
 		for _, q := range queries {
@@ -168,6 +176,43 @@ func TestHeed_TheParagraphOnMethodsIsOfAllRecords(t *testing.T) {
 	if paragraphs := strings.Count(text, "Requests were made through heed"); paragraphs != 1 || strings.Count(strings.Join(strings.Fields(text), " "), "whose head was") != 2 {
 		t.Errorf("%d paragraphs:\n%s", paragraphs, text)
 	}
+}
+
+// A reviewer asks by which files a second crawler was judged, what heed itself requested and under
+// which names, what bypassed it, how long sites took, and what redirects led to.
+func TestPaper_WhatElseAReviewerAsks(t *testing.T) {
+	first, second := aDay(t), aDay(t)
+	db, err := sql.Open("sqlite", second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec(`PRAGMA user_version = 4; UPDATE about SET value = '2026-03-02T09:30:00Z' WHERE key = 'created'; UPDATE asker SET also_obey = '["CCBot","GPTBot"]' WHERE id = 1;
+INSERT INTO event SELECT 1, time, 'robots', 1, 'NewsBot/2.1', 2, 403, NULL FROM entry WHERE seq = 1 UNION ALL SELECT 2, time, 'bypassed', NULL, 'node', 4, NULL, NULL FROM entry WHERE seq = 1;
+UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	dir := papered(t, report.Paper{}, first, second)
+	contains(t, strings.Join(strings.Fields(string(fileText(t, dir, "methods.txt"))), " "),
+		"For 4 requests (28.6 %) the answer to the request for the robots.txt had been received before the record was begun",
+		"; for 4 of them it is the one that ",
+		"these agents obeyed others: newsbot those for CCBot, GPTBot.",
+		"Sites answered 3 requests for robots.txt of heed under its own name, and after an answer of 401 or 403 2 under the name of the client (NewsBot/2.1);",
+		"opened about 4 connections that did not come through heed",
+		"Sites answered 2 requests with a redirect; where it led is judged as any other request, and the client's next one was refused by rule after 1 of them",
+	)
+	for table, want := range map[string][]string{
+		"agents":    {"newsbot", "CCBot GPTBot", "1", "1", "5", "2.000000"},
+		"times":     {"https://shop.example:443", "5", "0.096000", "0.120000", "0.120000", "0.120000"},
+		"redirects": {"https://shop.example:443", "2", "2", "1", "1", "0"},
+		"events":    {"bypassed", "", "node", "", "4", "2026-03-02T08:00:00Z", "2026-03-02T08:00:00Z"},
+	} {
+		if !slices.ContainsFunc(tableOf(t, fileText(t, dir, table+".csv")), func(row []string) bool { return slices.Equal(row[1:min(len(row), len(want)+1)], want) }) {
+			t.Errorf("%s has no row %q:\n%s", table, want, fileText(t, dir, table+".csv"))
+		}
+	}
+	_, text := made(t, report.Query{}, second)
+	contains(t, text, "also obeyed newsbot: the groups for CCBot, GPTBot")
 }
 
 // The state of a policy is a text of the file, which may have been changed.

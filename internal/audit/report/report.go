@@ -53,8 +53,9 @@ type AgentPart struct {
 	Agent
 	Name string `json:"name"`
 	Counts
-	Sites   int      `json:"sites"`   // how many it asked
-	Clients []Client `json:"clients"` // where it asked from
+	AlsoObey []string `json:"also_obey,omitempty"` // the product tokens whose groups it obeyed besides its own
+	Sites    int      `json:"sites"`               // how many it asked
+	Clients  []Client `json:"clients"`             // where it asked from
 }
 
 // Client is an address that requests came from.

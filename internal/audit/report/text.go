@@ -120,6 +120,9 @@ func (r *Report) sums(line func(what, value string)) {
 	if observed := c.Observed(); observed != "" {
 		line("only observed", observed)
 	}
+	for _, words := range r.Obeyed() {
+		line("also obeyed", words)
+	}
 	line("coverage", c.coverage())
 	if c.Waited > 0 {
 		line("waited", c.Waits())
@@ -134,6 +137,16 @@ func (r *Report) sums(line func(what, value string)) {
 	if c.Unknown > 0 {
 		line("end not recorded", figures.Commas(c.Unknown)+" (still open, or heed was killed)")
 	}
+}
+
+// Obeyed returns which agents obeyed the groups for other names than their own, and which.
+func (r *Report) Obeyed() (list []string) {
+	for i := range r.Agents {
+		if a := &r.Agents[i]; len(a.AlsoObey) > 0 {
+			list = append(list, safetext.Visible(a.Name+": the groups for "+strings.Join(a.AlsoObey, ", ")))
+		}
+	}
+	return list
 }
 
 // ByTitle returns By as a heading: Agents, Addresses or Users.

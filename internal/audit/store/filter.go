@@ -129,3 +129,12 @@ func (f *Filter) Counted() string {
 	}
 	return strings.Join(where, " AND ")
 }
+
+// events returns the condition on rows e of an event and its site s, which may be NULL.
+func (f *Filter) events() string {
+	where := append(f.Window(), "TRUE")
+	if f.Host != "" {
+		where = append(where, f.Hosts())
+	}
+	return strings.Join(where, " AND ")
+}

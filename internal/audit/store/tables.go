@@ -2,6 +2,7 @@ package store
 
 import (
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,16 +14,19 @@ import (
 //go:embed tables
 var tableQueries embed.FS
 
-// Table returns the rows of one of the tables for papers (record, requests,
-// rules, coverage, policies, hours, outcomes or purposes) about the decisions that filter
+// Table returns the rows of one of the tables for papers (the files in tables, but counted) about the decisions that filter
 // selects, the same for all tables of a Reader, with the head of the chain at a commit, and the
 // query, which returns the same table in any SQLite. What tables/counted.sql counts is counted
 // once, for all of them.
 func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, query string, err error) {
+	begun, err := r.begun()
+	if err != nil {
+		return nil, "", err
+	}
 	text := func(name string) string {
 		text, err2 := tableQueries.ReadFile("tables/" + name + ".sql")
 		err = errors.Join(err, err2)
-		return strings.NewReplacer("{{chosen}}", filter.Condition(), "{{exempt}}", filter.Counted(), "{{head}}", fmt.Sprintf("n = %d", commit),
+		return strings.NewReplacer("{{chosen}}", filter.Condition(), "{{exempt}}", filter.Counted(), "{{events}}", filter.events(), "{{created}}", fmt.Sprint(begun), "{{head}}", fmt.Sprintf("n = %d", commit),
 			"{{refused_share}}", shareColumns("refused_by_rule_", fmt.Sprintf("sum(c.requests * (c.class = '%s'))", reason.RefusedByRule), "sum(c.requests)"),
 			"{{share}}", shareColumns("", "sum(c.requests)", "(SELECT sum(requests) FROM counted)")).Replace(reason.InSQL(string(text)))
 	}
@@ -41,6 +45,17 @@ func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, q
 		query = r.record.begin + tempViews() + query
 	}
 	return rows, query, err
+}
+
+// begun returns when the record was begun, in microseconds: the table about has the second, and
+// the id the millisecond.
+func (r *Reader) begun() (int64, error) {
+	at, err := r.integer("SELECT coalesce(1000000 * strftime('%s', (SELECT value FROM about WHERE key = 'created')), 0)")
+	id, _ := hex.DecodeString(strings.ReplaceAll(r.record.Store, "-", ""))
+	if t, ok := audit.TimeOf(id); ok && micro(t)/second == at/second {
+		at = micro(t)
+	}
+	return at, err
 }
 
 // shareColumns returns the columns of a share and of the bounds of its 95 % interval

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql/driver"
 	"fmt"
 	"slices"
@@ -22,18 +23,12 @@ const (
 // counted is the first layout with the table counts.
 const counted layout = 3
 
-// Conditions on a decision that a later one replaces: for few decisions, and for all.
-const (
-	isRevised  = "EXISTS (SELECT 1 FROM entry AS later WHERE later.revises = entry.id)" // uses the index
-	areRevised = "id IN (SELECT revises FROM entry NOT INDEXED WHERE revises IS NOT NULL)"
-)
-
 // countsOf returns a query for the rows of counts that the decisions of a condition make,
 // with their requests multiplied by a factor. Decisions that are revised make none, as in
 // the view standing.
-func countsOf(factor int, condition, revised string) string {
-	return reason.InSQL(fmt.Sprintf("SELECT time / %d, asker, coalesce(site, 0), coalesce(late, ground), {{failed}}, %d * count(*), max(time) %% %[1]d / %[5]d"+
-		" FROM entry LEFT JOIN outcome ON entry = seq WHERE %[3]s AND NOT %[4]s GROUP BY 1, 2, 3, 4, 5", countPeriod, factor, condition, revised, second))
+func countsOf(factor int, condition string) string {
+	return reason.InSQL(fmt.Sprintf("SELECT time / %d, asker, coalesce(site, 0), coalesce(late, ground), {{failed}}, %d * count(*), max(time) %% %[1]d / %[4]d"+
+		" FROM entry LEFT JOIN outcome ON entry = seq WHERE %[3]s AND NOT EXISTS (SELECT 1 FROM entry AS later WHERE later.revises = entry.id) GROUP BY 1, 2, 3, 4, 5", countPeriod, factor, condition, second))
 }
 
 // addCounts is a statement that adds rows to counts.
@@ -42,7 +37,7 @@ const addCounts = "INSERT INTO counts %s ON CONFLICT DO UPDATE SET requests = re
 // count adds what the decisions of a condition make to counts; with the factor -1 it
 // subtracts that.
 func (c *conn) count(factor int, condition string) error {
-	_, err := c.Exec(fmt.Sprintf(addCounts, countsOf(factor, condition, isRevised)))
+	_, err := c.Exec(fmt.Sprintf(addCounts, countsOf(factor, condition)))
 	return err
 }
 
@@ -179,26 +174,35 @@ func (k *countKey) add(b *database, n *countSum) error {
 	return err
 }
 
-// counts counts all decisions again, and returns a *Damage when counts has other numbers. A
+// recount counts all decisions of the record at path again, and returns a *Damage when counts has
+// other numbers. A
 // decision that a later one replaces, or that failed after it was counted, has left its row and
 // its time there: a row has a decision that was counted in it once, and a last time that is not
 // after theirs. That does not hold in a period of which decisions were removed.
-func (v *verifier) counts() error {
-	if v.conn.layout < counted {
+func recount(ctx context.Context, path string) error {
+	c, err := view(path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if c.layout < counted {
 		return nil
 	}
-	v.conn.Within(v.ctx)
-	removed := int64(-1)
-	if v.stub != nil {
-		removed = micro(v.stub.Removed.To) / countPeriod
+	c.Within(ctx)
+	if _, err := c.Exec("BEGIN"); err != nil {
+		return err
 	}
-	const columns = " (period, asker, site, ground, failed, requests, last) AS ("
-	query := "WITH again" + columns + countsOf(-1, "TRUE", areRevised) + "), once" + columns + countsOf(0, "TRUE", "FALSE") +
-		"), first" + columns + strings.Replace(countsOf(0, "TRUE", "FALSE"), "coalesce(late, ground)", "ground", 1) + `)
-SELECT period FROM (SELECT *, 0 AS least, -1 AS most FROM counts UNION ALL SELECT period, asker, site, ground, failed, requests, 0, last, -1 FROM again
-UNION ALL SELECT period, asker, site, ground, failed, 0, 0, 0, last FROM once UNION ALL SELECT period, asker, site, ground, 0, 0, 0, 0, last FROM first)
-GROUP BY period, asker, site, ground, failed HAVING sum(requests) <> 0 OR max(last) < max(least) OR max(last) > 899 OR max(last) > max(most) AND period > ` + fmt.Sprint(removed) + ` LIMIT 1`
-	return v.each(query, func(f *fields) {
+	s, err := c.stub()
+	if err != nil {
+		return err
+	}
+	query := reason.InSQL(fmt.Sprintf(`WITH d AS NOT MATERIALIZED (SELECT time / %d AS period, asker, coalesce(site, 0) AS site, ground AS earlier, coalesce(late, ground) AS ground,
+{{failed}} AS failed, time %% %[1]d / %[2]d AS at, id NOT IN (SELECT revises FROM entry NOT INDEXED WHERE revises IS NOT NULL) AS stands FROM entry LEFT JOIN outcome ON entry = seq)
+SELECT period FROM (SELECT *, 0 AS least, -1 AS most FROM counts
+UNION ALL SELECT period, asker, site, ground, failed, -sum(stands), 0, max(stands * at), max(at) FROM d GROUP BY 1, 2, 3, 4, 5
+UNION ALL SELECT period, asker, site, earlier, 0, 0, 0, 0, at FROM d WHERE failed OR earlier <> ground)
+GROUP BY period, asker, site, ground, failed HAVING sum(requests) <> 0 OR max(last) < max(least) OR max(last) > 899 OR max(last) > max(most) AND period > %d LIMIT 1`, countPeriod, second, micro(s.Removed.To)/countPeriod))
+	return c.each(query, func(f *fields) {
 		f.fail(&Damage{Table: "counts", What: "the requests from " + moment(f.integer()*countPeriod).Format(time.RFC3339) + " on are not as many as it says",
 			Means: "All decisions are as they were written. The dashboard shows numbers that were changed by something else than heed."})
 	})

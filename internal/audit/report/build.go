@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -30,9 +31,9 @@ type builder struct {
 	use     usage
 	back    int64 // how often the clock went back
 
-	counted            map[string]bool // numbers of requests that have been added
-	exempt, unrecorded int64
-	gaps               []audit.Gap
+	counted                   map[string]bool // numbers of requests that have been added
+	exempt, unrecorded, asked int64
+	gaps                      []audit.Gap
 
 	before, first, all int64 // for the progress
 }
@@ -155,7 +156,13 @@ func (b *builder) uncounted(r *store.Reader, record string) error {
 	if b.query.Client != "" || b.query.Host != "" {
 		return nil
 	}
-	return r.Counted(&b.query.Filter, func(n *store.Counted) {
+	err := r.Events(&b.query.Filter, func(e *audit.Event) {
+		if id := fmt.Sprint(record, e); e.Kind == audit.RulesAsked && !b.counted[id] {
+			b.asked += e.Count
+			b.counted[id] = true
+		}
+	})
+	return cmp.Or(err, r.Counted(&b.query.Filter, func(n *store.Counted) {
 		id := fmt.Sprint(record, n.ID) // the same in another copy of the record
 		switch {
 		case b.counted[id]:
@@ -167,7 +174,7 @@ func (b *builder) uncounted(r *store.Reader, record string) error {
 			b.unrecorded += n.Count
 		}
 		b.counted[id] = true
-	})
+	}))
 }
 
 // count counts one decision.

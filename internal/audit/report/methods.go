@@ -89,7 +89,7 @@ func (m *methods) note(x *tabled, name string, row map[string]string) {
 		m.sums["redirects"] += number("redirects")
 		m.sums["redirects refused"] += number("next_refused_by_rule")
 	case "events":
-		m.sums[row["kind"]] += number("count")
+		m.sums["event "+row["kind"]] += number("count")
 		if row["kind"] == string(audit.RulesAsked) {
 			m.names = union(m.names, []string{row["name"]})
 		}
@@ -202,14 +202,14 @@ func (m *methods) beside() (text string) {
 	if len(m.obeyed) > 0 {
 		text += "Besides the groups for its own name, these agents obeyed others: " + safetext.Visible(strings.Join(m.obeyed, "; ")) + ". "
 	}
-	if n := m.sums["own"] + m.sums["robots"]; n > 0 {
-		text += fmt.Sprintf("Sites answered %s for robots.txt of heed under its own name", figures.Number(m.sums["own"], "request"))
-		if m.sums["robots"] > 0 {
-			text += fmt.Sprintf(", and after an answer of 401 or 403 %s under the name of the client (%s)", figures.Commas(m.sums["robots"]), safetext.Visible(strings.Join(m.names, ", ")))
+	if n := m.sums["event own"] + m.sums["event robots"]; n > 0 {
+		text += fmt.Sprintf("Sites answered %s for robots.txt of heed under its own name", figures.Number(m.sums["event own"], "request"))
+		if m.sums["event robots"] > 0 {
+			text += fmt.Sprintf(", and after an answer of 401 or 403 %s under the name of the client (%s)", figures.Commas(m.sums["event robots"]), safetext.Visible(strings.Join(m.names, ", ")))
 		}
 		text += "; these are not among the requests above. "
 	}
-	if n := m.sums["bypassed"]; n > 0 {
+	if n := m.sums["event bypassed"]; n > 0 {
 		text += fmt.Sprintf("Programs of the runs opened about %s that did not come through heed (an estimate; events.csv has the programs). ", figures.Number(n, "connection"))
 	}
 	if n := m.sums["redirects"]; n > 0 {

@@ -197,6 +197,7 @@ UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
 		"For 4 requests (28.6 %) the answer to the request for the robots.txt had been received before the record was begun",
 		"; for 4 of them it is the one that ",
 		"these agents obeyed others: newsbot those for CCBot, GPTBot.",
+		"14.3 % were decided while it could not be read, and 0 % by a file of the operator in its place. ",
 		"Sites answered 3 requests for robots.txt of heed under its own name, and after an answer of 401 or 403 2 under the name of the client (NewsBot/2.1);",
 		"opened about 4 connections that did not come through heed",
 		"Sites answered 2 requests with a redirect; where it led is judged as any other request, and the client's next one was refused by rule after 1 of them",
@@ -212,7 +213,7 @@ UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
 		}
 	}
 	_, text := made(t, report.Query{}, second)
-	contains(t, text, "also obeyed newsbot: the groups for CCBot, GPTBot")
+	contains(t, text, "also obeyed newsbot: the groups for CCBot, GPTBot", "asked besides 2 requests of heed for robots.txt under the name of a client")
 }
 
 // The state of a policy is a text of the file, which may have been changed.

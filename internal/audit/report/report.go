@@ -35,6 +35,9 @@ type Report struct {
 	// could not be recorded: of both only the number is known.
 	Exempt     int64 `json:"exempt"`
 	Unrecorded int64 `json:"unrecorded"`
+	// Asked are heed's own requests for a robots.txt under the names of clients, after an
+	// answer of 401 or 403. They are in none of the counts.
+	Asked int64 `json:"robots_asked_as_clients,omitempty"`
 	// Gaps are the times in which requests were refused because the record could not
 	// be written. They are in none of the counts.
 	Gaps []audit.Gap `json:"gaps,omitempty"`

@@ -108,6 +108,9 @@ func (r *Report) origin(line func(what, value string)) {
 	if r.Unrecorded > 0 {
 		line("UNRECORDED", figures.Number(r.Unrecorded, "request")+" that the record could not be written for, let through by [audit] on_failure")
 	}
+	if r.Asked > 0 {
+		line("asked besides", figures.Number(r.Asked, "request")+" of heed for robots.txt under the name of a client, after 401 or 403 (--paper: events)")
+	}
 	if r.Total.Requests == 0 {
 		line("requests", "none")
 	}

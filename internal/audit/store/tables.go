@@ -92,6 +92,9 @@ func (r *Reader) Counted(filter *Filter, row func(*Counted)) error {
 
 // Events calls row with every event in the window of filter, in the order of the record.
 func (r *Reader) Events(filter *Filter, row func(*audit.Event)) error {
+	if !r.layout.has(eventTable) {
+		return nil
+	}
 	where := strings.Join(append(filter.Window(), "TRUE"), " AND ")
 	return r.each("SELECT time, kind, name, count, status, detail, scheme, host, port FROM event LEFT JOIN site ON site.id = site WHERE "+where+" ORDER BY event.id", func(f *fields) {
 		row(&audit.Event{Time: f.time(), Kind: audit.EventKind(f.text()), Name: f.text(), Count: f.integer(), Status: int(f.integer()), Detail: f.text(), Site: f.origin()})

@@ -51,14 +51,14 @@ func TestList_WithheldPagesAndAnswersOfSites(t *testing.T) {
 	for request, want := range map[string]string{
 		"http://site.test/hidden.html finder":    "; page withheld: ",
 		"http://guarded.test/page.html answerer": "; the site's answer: the site gives legal reasons (legal)\n",
-		"http://site.test/page.html trainer":     ": Content-Signal: search=yes,ai-train=no (line 3)\n",
+		"http://site.test/page.html trainer":     ": line 3, Content-Signal: search=yes,ai-train=no, group *\n",
 		"http://site.test/page.html ":            " allow ",
 	} {
 		if line := lines[request]; !strings.Contains(line, want) || strings.Count(line, "\n") != 1 {
 			t.Errorf("%s: the line is %q, want %q in it", request, line, want)
 		}
 	}
-	if line := lines["http://site.test/hidden.html finder"]; !strings.Contains(line, " 403 ") || !strings.Contains(line, "<meta name=\"robots\" content=\"noindex, follow\"> (line 2)") {
+	if line := lines["http://site.test/hidden.html finder"]; !strings.Contains(line, " 403 ") || !strings.Contains(line, ": line 2, <meta name=\"robots\" content=\"noindex, follow\">") {
 		t.Errorf("the withheld page is %q", line)
 	}
 	if line := lines["http://site.test/page.html answerer"]; strings.Contains(line, ";") {

@@ -94,8 +94,8 @@ func TestCheckAppliesWhatWasSettled(t *testing.T) {
 		url, want string
 		args      []string
 	}{
-		{site.URL + "/private/feed/1", `allow  %s  override: Allow: /private/feed, an exception (letter 14)`, []string{"--agent", "x"}},
-		{site.URL + "/open", `refuse %s  override: Disallow: /open, an exception (letter 14)`, []string{"--agent", "x"}},
+		{site.URL + "/private/feed/1", `allow  %s  override: an exception of the operator: Allow: /private/feed (letter 14)`, []string{"--agent", "x"}},
+		{site.URL + "/open", `refuse %s  override: an exception of the operator: Disallow: /open (letter 14)`, []string{"--agent", "x"}},
 		{site.URL + "/private", `refuse %s  rule: line 2`, []string{"--agent", "x"}},
 		{site.URL + "/private", `allow  %s  exempt: an exempt client: people, not a robot`, []string{"--agent", "x", "--client", "people"}},
 		{"https://api.test/v1", `allow  %s  not-a-crawl: a service that programs call, not a site they crawl (a registry)`, []string{"--agent", "x"}},

@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,19 +52,41 @@ func ClientName(d *replay.Decision) string {
 	return strings.ReplaceAll(agent, " ", ",") + "@" + d.Client
 }
 
-// ReasonText returns the reason of a verdict in words, with the rule and line behind it.
-func ReasonText(v *store.Verdict, name Naming) string {
-	text := name(rules.Reason(v.Reason))
-	if v.Rule != "" {
-		text += ": " + v.Rule
-		if v.Line > 0 {
-			text += fmt.Sprintf(" (line %d)", v.Line)
-		}
+// ReasonText returns the reason of a verdict in words, with what it rests on.
+func ReasonText(v *store.Verdict, name Naming) string { return reasonText(v, "", name) }
+
+func reasonText(v *store.Verdict, role string, name Naming) string {
+	text, on := console.Quoted(name(rules.Reason(v.Reason))), basis(v, role)
+	switch {
+	case v.Rule != "":
+		text += ": " + on
+	case on != "":
+		text += ", " + on
 	}
 	if v.Settled != "" {
-		text += " [" + v.Settled + "]"
+		text += " (" + console.Quoted(v.Settled) + ")"
 	}
-	return console.Quoted(text)
+	return text
+}
+
+// basis returns the rule behind a verdict, its line and group, and the spelling of the path that
+// it is for; role is that of the name that the group is for.
+func basis(v *store.Verdict, role string) string {
+	var on []string
+	add := func(format, value string) {
+		if value != "" {
+			on = append(on, fmt.Sprintf(format, console.Quoted(value)))
+		}
+	}
+	if v.Line > 0 {
+		add("line %s", strconv.Itoa(v.Line))
+	}
+	add("%s", v.Rule)
+	if add("group %s", v.Group); role == rules.Obeyed.String() {
+		add("%s", "which the client also obeys")
+	}
+	add("in another spelling of the path (%s)", v.Variant)
+	return strings.Join(on, ", ")
 }
 
 // VerdictText returns a verdict in one line.
@@ -71,64 +94,31 @@ func VerdictText(v *store.Verdict, name Naming) string {
 	if v.Verdict == "" {
 		return "nothing: it could not be judged"
 	}
-	text := v.Verdict + " (" + name(rules.Reason(v.Reason))
-	switch {
-	case v.Rule != "" && v.Line > 0:
-		text += fmt.Sprintf(": line %d, %s", v.Line, v.Rule)
-	case v.Rule != "": // of the operator's
-		text += ": " + v.Rule
-	}
-	if v.Group != "" {
-		text += ", group " + v.Group
-	}
-	if v.Variant != "" {
-		text += ", in another spelling (" + v.Variant + ")"
-	}
-	if v.Settled != "" {
-		text += ", " + v.Settled
-	}
-	return console.Quoted(text + ")")
+	return v.Verdict + " (" + ReasonText(v, name) + ")"
 }
 
 // Line returns the reason of a judgement in words, with what it rests on.
 func Line(a *control.Judgement) string {
-	var text strings.Builder
-	detail := a.Detail
-	switch a.Reason {
-	case rules.ReasonRule:
-		fmt.Fprintf(&text, "line %d, %s", a.Line, console.Quoted(a.Rule))
-	case rules.ReasonOverride:
-		fmt.Fprintf(&text, "%s, an exception (%s)", console.Quoted(a.Rule), console.Quoted(a.Settled))
-	case rules.ReasonNotACrawl:
-		fmt.Fprintf(&text, "%s (%s)", reason.Of(a.Reason).Words, console.Quoted(a.Settled))
-	case rules.ReasonSignal, rules.ReasonLicence:
+	v := &store.Verdict{Reason: string(a.Reason), Group: a.Group, Rule: a.Rule, Line: a.Line, Variant: a.Variant, Settled: a.Settled}
+	text, detail := reasonText(v, a.Role, Words), a.Detail
+	switch {
+	case a.Reason == rules.ReasonSignal || a.Reason == rules.ReasonLicence:
 		return a.Detail
-	default:
-		if text.WriteString(console.Quoted(reason.Of(a.Reason).Words)); tooMany(a) {
-			text.Reset()
-			text.WriteString(detail + "; all but /robots.txt is refused")
-			detail = ""
-		}
-	}
-	if a.Group != "" {
-		fmt.Fprintf(&text, ", group %s", console.Quoted(a.Group))
-		if a.Role == rules.Obeyed.String() {
-			text.WriteString(", which the client also obeys")
-		}
-	}
-	if a.Variant != "" {
-		fmt.Fprintf(&text, ", in another spelling of the path (%s)", a.Variant)
+	case a.Reason == rules.ReasonRule:
+		text = basis(v, a.Role)
+	case tooMany(a):
+		text, detail = detail+"; all but /robots.txt is refused", ""
 	}
 	if detail != "" {
-		fmt.Fprintf(&text, " (%s)", console.Quoted(detail))
+		text += " (" + console.Quoted(detail) + ")"
 	}
 	if source := sourceText(a); source != "" {
-		fmt.Fprintf(&text, " (%s)", source)
+		text += " (" + source + ")"
 	}
 	if a.Mode != "" && !a.Allowed {
-		text.WriteString(" (only observed: let through)")
+		text += " (only observed: let through)"
 	}
-	return text.String()
+	return text
 }
 
 // Sources of the rules of a Judgement (its By).

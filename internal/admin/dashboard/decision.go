@@ -16,8 +16,7 @@ import (
 type decisionPage struct {
 	*replay.Explained
 	Row    row
-	Agent  []piece // the User-Agent that was judged
-	Judged string  // what became of it; empty: a piece is marked
+	Agent  []piece // the User-Agent that was judged; nil: no piece of it led to a group
 	Steps  []why.Step
 	Robots *excerpt // nil: there is none
 }
@@ -33,8 +32,7 @@ func (d *Dashboard) decision(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: why.Recorded(t, nil, why.Words)}
-	p.Agent, p.Judged = agentPieces(t)
+	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Agent: agentPieces(t), Steps: why.Recorded(t, nil, why.Words)}
 	if t.Robots != nil {
 		p.Robots = excerptOf(t.Robots, t.RobotsLine)
 	}
@@ -75,29 +73,18 @@ func (d *Dashboard) decisionRobots(w http.ResponseWriter, r *http.Request) {
 }
 
 // agentPieces returns the User-Agent that was judged, with the piece marked that led to the
-// group of the decision, or why none is.
-func agentPieces(t *replay.Explained) (pieces []piece, judged string) {
+// group of the decision; nil: none did.
+func agentPieces(t *replay.Explained) []piece {
 	agent := cmp.Or(t.Sent, t.UserAgent)
-	switch {
-	case t.Role() == rules.Declared:
-		return []piece{{Text: agent}}, "The settings declare the names that it is judged under: " + strings.Join(t.Tokens, ", ") + "."
-	case agent == "":
-		return nil, "It sent no User-Agent: the rules for all robots (*) apply."
-	case t.Policy == nil:
-		return []piece{{Text: agent}}, "No robots.txt was needed for the decision."
+	if t.Road == nil || t.Token == "" {
+		return nil
 	}
-	if t.Road != nil {
-		for _, token := range t.Road.Tokens {
-			if at := strings.Index(agent, token.Piece); t.Token != "" && token.Name == t.Token && at >= 0 {
-				end := at + len(token.Piece)
-				return []piece{{agent[:at], false}, {agent[at:end], true}, {agent[end:], false}}, ""
-			}
+	for _, token := range t.Road.Tokens {
+		if before, after, found := strings.Cut(agent, token.Piece); found && token.Name == t.Token {
+			return []piece{{before, false}, {token.Piece, true}, {after, false}}
 		}
 	}
-	if t.Group == "" || t.Group == "*" {
-		return []piece{{Text: agent}}, "None of its names has a group in this robots.txt: the rules for all robots (*) apply."
-	}
-	return []piece{{Text: agent}}, ""
+	return nil
 }
 
 // excerpt is a robots.txt, or the part of it around a line.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	golog "log"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"heed/internal/tools/testkit"
@@ -194,12 +196,12 @@ func TestFilesOfAHostsWayThatDoNotFit(t *testing.T) {
 	ca := testkit.NewCA(t)
 	cert, key := ca.Leaf(t, "AcmeBot")
 	_, otherKey := ca.Leaf(t, "OtherBot")
-	open := key + ".open"
+	open, pipe := key+".open", key+".pipe"
 	text, err := os.ReadFile(key)
 	if err == nil {
 		err = os.WriteFile(open, text, 0o640)
 	}
-	if err != nil {
+	if err := errors.Join(err, syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for settings, want := range map[string]string{
@@ -208,6 +210,7 @@ func TestFilesOfAHostsWayThatDoNotFit(t *testing.T) {
 		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, open):     ", mode 0640): run `chmod 600 " + open,
 		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, otherKey): "cannot be used",
 		fmt.Sprintf("client_cert = %q\nclient_key = \"none.pem\"", cert): "client_key: the key cannot be read",
+		fmt.Sprintf("client_cert = %q\nclient_key = %q", pipe, key):      "cannot be used",
 		`upstream = "env:NOT_SET"`:                                       "upstream: heed's environment has no variable NOT_SET",
 		`upstream = "file:none"`:                                         "upstream: the file cannot be read",
 		fmt.Sprintf("upstream = \"file:%s\"", key):                       "does not contain exactly one line",

@@ -165,10 +165,20 @@ func readKeyPair(certName, certFile, keyName, keyFile string) (*tls.Certificate,
 	if certFile == "" || keyFile == "" {
 		return nil, nil
 	}
-	if err := ownfile.CheckFile(ownfile.Key, "the key", keyFile); err != nil {
+	chain, err := ownfile.Read(certFile, MaxCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the certificate cannot be read: %w", certName, err)
+	}
+	key, err := ownfile.Read(keyFile, maxSecret)
+	if err != nil {
+		err = fmt.Errorf("the key cannot be read: %w", err)
+	} else {
+		err = key.Check(ownfile.Key, "the key")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", keyName, err)
 	}
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	cert, err := tls.X509KeyPair(chain.Data, key.Data)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s and %s %s cannot be used: %w", certName, certFile, keyName, keyFile, err)
 	}

@@ -8,7 +8,8 @@
 // lists and counts what is cached. document.go fetches other documents of sites as a robots.txt is
 // fetched. visit.go makes requests to hosts that another host has named.
 //
-// Outside package: github.com/patrickmn/go-cache, imported by memory.go alone.
+// Outside package: github.com/patrickmn/go-cache, a map with expiry, imported by
+// memory.go alone, which bounds it.
 package cache
 
 import (

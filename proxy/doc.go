@@ -49,5 +49,6 @@
 // sites, refusal makes answers, clientpage the pages for clients, limit counts what clients hold,
 // catrust remembers which clients accept the CA.
 //
-// Outside package: github.com/elazarl/goproxy, in hook.go only.
+// Outside package: github.com/elazarl/goproxy, in hook.go only: it calls the hook that
+// decides on each request, and hands CONNECT over.
 package proxy

@@ -6,7 +6,7 @@
 // therefore remembered for a while, how many checks run at a time is bounded, and
 // an address that keeps failing has to wait.
 //
-// Outside package: golang.org/x/crypto/bcrypt.
+// Outside package: golang.org/x/crypto/bcrypt, the hash of htpasswd files.
 package access
 
 import (

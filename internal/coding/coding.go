@@ -3,7 +3,7 @@
 // memory is bounded by the windows that the codings allow (at most 16 MiB).
 //
 // Outside packages: github.com/andybalholm/brotli and github.com/klauspost/compress
-// (zstd).
+// (zstd): the standard library reads neither coding.
 package coding
 
 import (

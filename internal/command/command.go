@@ -1,7 +1,8 @@
 // Package command holds the grammar of the command line and the short commands.
 // It is the only package that imports all of the others.
 //
-// It parses with github.com/alecthomas/kong, which no other package imports.
+// It parses with github.com/alecthomas/kong, which no other package imports: a command is a
+// struct with its flags, which its own package declares without that library.
 package command
 
 import (

@@ -2,7 +2,8 @@
 // the file; Config has methods in many files, since those that check and convert the
 // settings of one table are beside the type of that table.
 //
-// It parses with github.com/pelletier/go-toml/v2, which no other package imports.
+// It parses with github.com/pelletier/go-toml/v2, which no other package imports, and
+// which names the line of each fault.
 package config
 
 import (

@@ -35,7 +35,8 @@
 // SPACE separates heeds that reach sites in different ways. The braces put all keys
 // of one tag on one node of a Cluster.
 //
-// Outside package: github.com/redis/go-redis.
+// Outside package: github.com/redis/go-redis, which knows Sentinel and Cluster, and
+// connects again.
 package fleet
 
 import (

@@ -1,6 +1,6 @@
 // Package structured reads and edits structured header fields (RFC 9651).
 //
-// Outside package: github.com/dunglas/httpsfv.
+// Outside package: github.com/dunglas/httpsfv, a parser of RFC 9651.
 package structured
 
 import (

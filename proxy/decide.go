@@ -87,29 +87,27 @@ func (x *exchange) judge(ctx context.Context) {
 	if c != nil && c.AllowSubresources {
 		q.Part = x.proxy.pages.partOf(r, x.entry.Time)
 	}
-	v, need := q.Decide()
-	for need != judge.NeedsNothing {
-		x.find(ctx, need, &q, v.Policy)
-		v, need = q.Decide()
+	var v judge.Verdict
+	for need := q.Decide(&v); need != judge.NeedsNothing; need = q.Decide(&v) {
+		x.find(ctx, need, &q, &v)
 	}
-	r.own = q.OwnService
+	r.own = v.Own
 	x.adopt(&v)
 	if c != nil && c.AllowSubresources && v.Decision.Verdict == rules.Allow && x.entry.Judged == audit.ByPath {
 		x.proxy.pages.saw(visitor(r), r.origin.Scheme+"://"+r.host+r.target, x.entry.Time)
 	}
 }
 
-// find fills in what q needs. p is the policy that allows the request so far; nil: none was
-// asked.
-func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question, p *rules.Policy) {
+// find fills in what q needs. v is the verdict so far.
+func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question, v *judge.Verdict) {
 	r := &x.req
 	switch need {
 	case judge.NeedsPolicy:
-		x.findPolicy(ctx, q)
+		x.findPolicy(ctx, q, v)
 	case judge.NeedsHeld:
 		q.Held = append([]*rules.Policy{}, r.settings.Policies.Held(r.origin)...)
 	case judge.NeedsStatements:
-		x.findStatements(ctx, q, p)
+		x.findStatements(ctx, q, v)
 	case judge.NeedsSelf:
 		reach := func() error { return r.settings.Policies.Policy(ctx, r.origin, r.names.Shown).Source().Err }
 		q.Self, q.SelfKnown = x.proxy.config.Self.IsName(r.origin, r.settings.Destinations, reach), true
@@ -117,12 +115,12 @@ func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question,
 }
 
 // findPolicy fills in the policy that governs x, or why there is none.
-func (x *exchange) findPolicy(ctx context.Context, q *judge.Question) {
+func (x *exchange) findPolicy(ctx context.Context, q *judge.Question, v *judge.Verdict) {
 	p := q.Effective.Site.Robots
 	switch {
 	case p != nil:
 	case q.Effective.Mode == acl.Observe:
-		p = x.policyOrDefer(ctx, q)
+		p = x.policyOrDefer(ctx, q, v)
 	default:
 		p = x.req.settings.Policies.Policy(ctx, x.req.origin, q.Names.Shown)
 	}

@@ -20,7 +20,7 @@ const (
 // policyOrDefer returns the policy that governs x, which is observed only. That
 // costs no client an answer: where the policy does not come soon it returns nil,
 // and the verdict follows the request.
-func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question) *rules.Policy {
+func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question, v *judge.Verdict) *rules.Policy {
 	soon, cancel := context.WithTimeout(ctx, observePatience)
 	defer cancel()
 	p := x.req.settings.Policies.Policy(soon, x.req.origin, q.Names.Shown)
@@ -35,18 +35,18 @@ func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question) *rules.
 	x.deferred = make(chan judge.Verdict, 1)
 	later := *q
 	later.Target = rules.NewTarget(x.req.target)
-	go x.judgeDeferred(context.WithValue(x.proxy.lasting, upstream.SignerKey{}, x.req.signer()), later)
+	go x.judgeDeferred(context.WithValue(x.proxy.lasting, upstream.SignerKey{}, x.req.signer()), later, *v)
 	return nil
 }
 
 // judgeDeferred judges a request that has left, when the policy comes. It runs
 // beside the handler and reads nothing of x that the handler changes.
-func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question) {
+func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question, v judge.Verdict) {
 	defer x.proxy.deferred.Add(-1)
 	defer close(x.deferred)
 	defer func() {
-		if v := recover(); v != nil {
-			x.proxy.config.Log.Error("a verdict after the fact failed inside heed", "id", x.entry.ID, "panic", v, "stack", string(debug.Stack()))
+		if fault := recover(); fault != nil {
+			x.proxy.config.Log.Error("a verdict after the fact failed inside heed", "id", x.entry.ID, "panic", fault, "stack", string(debug.Stack()))
 		}
 	}()
 	ctx, cancel := context.WithTimeout(lasting, deferredTime)
@@ -57,10 +57,9 @@ func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question) {
 	}
 	q.Now, q.Policy, q.SelfKnown = x.proxy.config.Now(), p, true
 	q.Effective.Purposes, q.Annotate, q.Part, q.Mismatch = nil, false, "", false // the rules alone count
-	v, need := q.Decide()
-	if need == judge.NeedsHeld {
+	if q.Decide(&v) == judge.NeedsHeld {
 		q.Held = append([]*rules.Policy{}, x.req.settings.Policies.Held(x.req.origin)...)
-		v, _ = q.Decide()
+		q.Decide(&v)
 	}
 	if v.Decision.Verdict == rules.Refuse { // it has left all the same
 		v.Decision.Verdict = rules.WouldRefuse

@@ -19,15 +19,17 @@ import (
 // use is what a site says of the use of a page that its robots.txt lets a request fetch.
 type use struct {
 	usage.Request
-	question judge.Question
+	question judge.Query
+	rules    rules.Decision  // by the rules, before a statement counted
 	settled  bool            // an exception of the operator has decided; no signal refuses
 	verdict  *signal.Verdict // before the request; nil: no purpose needs one
 	refusal  *signal.Refusal // by verdict; nil: none
 }
 
 // findStatements fills in what the site states of the use of the page that the rules allow.
-func (x *exchange) findStatements(ctx context.Context, q *judge.Question, p *rules.Policy) {
-	x.use = x.newUse(q, p)
+func (x *exchange) findStatements(ctx context.Context, q *judge.Question, v *judge.Verdict) {
+	x.use = x.newUse(&q.Query, v.Policy)
+	x.use.rules = v.Rules
 	x.use.Left = ctx.Done()
 	if x.req.effective.Mode == acl.Observe {
 		var cancel context.CancelFunc
@@ -43,7 +45,7 @@ func (x *exchange) findStatements(ctx context.Context, q *judge.Question, p *rul
 }
 
 // newUse returns the use of the page that x requests, which p allows.
-func (x *exchange) newUse(q *judge.Question, p *rules.Policy) *use {
+func (x *exchange) newUse(q *judge.Query, p *rules.Policy) *use {
 	r := &x.req
 	return &use{question: *q, Request: usage.Request{
 		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: q.Target,
@@ -106,9 +108,9 @@ func said(v *signal.Verdict) string {
 func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response {
 	u, p := x.use, &x.req
 	if u == nil {
-		u = x.newUse(&judge.Question{Query: judge.Query{
+		u = x.newUse(&judge.Query{
 			Effective: p.effective, Target: rules.NewTarget(p.target), Names: p.names, Now: x.proxy.config.Now(),
-		}}, x.entry.Policy)
+		}, x.entry.Policy)
 	}
 	body := &usage.Body{Site: x.download.ReadCloser}
 	x.download.ReadCloser = body
@@ -131,7 +133,7 @@ func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response 
 // it in place of resp; in observe mode resp.
 func (x *exchange) refuseUse(r *http.Request, resp *http.Response, refused *signal.Refusal) *http.Response {
 	u, o := x.use, &x.entry.Outcome
-	result := u.question.ByAnswer(refused)
+	result := u.question.ByAnswer(u.rules, refused)
 	if result.Verdict == rules.Allow || result.Verdict == rules.WouldRefuse && x.entry.Decision.Verdict == rules.WouldRefuse {
 		return resp
 	}

@@ -172,10 +172,9 @@ func (j *Judge) Barred(o rules.Origin, target string) (reason rules.Reason, why 
 
 // Decide answers what package judge asks about q, and returns its verdict. It fills in where
 // the rules are from, and what the site states of the use of the page.
-func (j *Judge) Decide(ctx context.Context, a *control.Judgement, q *judge.Question, o rules.Origin, policy policyOf) (judge.Verdict, error) {
+func (j *Judge) Decide(ctx context.Context, a *control.Judgement, q *judge.Question, o rules.Origin, policy policyOf) (v judge.Verdict, err error) {
 	for {
-		v, need := q.Decide()
-		switch need {
+		switch q.Decide(&v) {
 		case judge.NeedsNothing:
 			return v, nil
 		case judge.NeedsPolicy:
@@ -187,7 +186,6 @@ func (j *Judge) Decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 				q.Held = append(q.Held, j.Held(o)...)
 			}
 		case judge.NeedsStatements:
-			var err error
 			if err = j.uses.find(ctx, a, q, v.Policy, o); err != nil {
 				return v, err
 			}

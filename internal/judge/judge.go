@@ -20,7 +20,7 @@ import (
 )
 
 // Question is "may this client fetch this target, now?" with what is known for the answer.
-// Members after the Query are filled in when Decide asks for them. It is for one goroutine.
+// Members after the Query are filled in when Decide asks for them.
 type Question struct {
 	Query // settings, names, target and time; Effective.Purposes are those of the client
 
@@ -58,9 +58,6 @@ type Question struct {
 	Page *signal.Verdict
 	// Self is whether the address is heed's own, where SelfKnown is set: see NeedsSelf.
 	Self, SelfKnown bool
-
-	verdict Verdict // so far
-	stage   stage
 }
 
 // Need is what Decide needs to go on.
@@ -87,9 +84,12 @@ type Verdict struct {
 	Refusal  *signal.Refusal
 	Excepted bool
 	Self     bool // the address is heed's own
+	Own      bool // it is the client's own service, whose rules do not count
+
+	stage stage
 }
 
-// stage is how far a Question is decided.
+// stage is how far a Verdict is complete.
 type stage uint8
 
 const (
@@ -102,44 +102,44 @@ const (
 )
 
 // Decide answers q, or returns what it needs for that; then the Verdict is what is known so
-// far. Once the need is filled in, Decide goes on from there.
-func (q *Question) Decide() (Verdict, Need) {
-	v := &q.verdict
-	if q.stage == atSettings {
-		q.stage = q.bySettings(v)
+// far. Once the need is filled in, Decide goes on from that Verdict. It begins with the zero
+// one.
+func (q *Question) Decide(v *Verdict) Need {
+	if v.stage == atSettings {
+		v.stage = q.bySettings(v)
 	}
-	if q.stage == atRules {
+	if v.stage == atRules {
 		if q.Policy == nil && q.NoPolicy == "" {
-			return *v, NeedsPolicy
+			return NeedsPolicy
 		}
-		q.stage = q.byRules(v)
+		v.stage = q.byRules(v)
 	}
-	if q.stage == atHeld {
+	if v.stage == atHeld {
 		if q.Held == nil {
-			return *v, NeedsHeld
+			return NeedsHeld
 		}
 		q.byHeld(v)
-		q.stage = atStatements
+		v.stage = atStatements
 	}
-	if q.stage == atStatements {
+	if v.stage == atStatements {
 		switch wanted := q.wantsStatements(v); {
 		case wanted && q.NoStatements != "":
 			v.Result, v.Policy = Result{Decision: rules.Decision{Reason: q.NoStatements}, Unjudged: true}, nil
 		case wanted && q.Statements == nil:
-			return *v, NeedsStatements
+			return NeedsStatements
 		case wanted:
 			q.byStatements(v)
 		}
-		q.stage = atSelf
+		v.stage = atSelf
 	}
-	if q.stage == atSelf {
-		if v.Verdict == rules.Allow && !q.OwnService && !q.SelfKnown {
-			return *v, NeedsSelf
+	if v.stage == atSelf {
+		if v.Verdict == rules.Allow && !v.Own && !q.SelfKnown {
+			return NeedsSelf
 		}
 		q.finish(v)
-		q.stage = decided
+		v.stage = decided
 	}
-	return *v, NeedsNothing
+	return NeedsNothing
 }
 
 // bySettings decides by what the operator has settled for the client and the site.
@@ -152,12 +152,11 @@ func (q *Question) bySettings(v *Verdict) (next stage) {
 		return atSelf
 	}
 	if v.Result, settled = q.WithoutRules(); settled {
-		q.OwnService = false
 		return atSelf
 	}
 	if q.OwnService {
 		v.Result = q.WithoutSite(rules.ReasonOwnService)
-		q.OwnService = v.Reason == rules.ReasonOwnService
+		v.Own = v.Reason == rules.ReasonOwnService
 		return atSelf
 	}
 	return atRules
@@ -246,7 +245,7 @@ func (q *Question) byStatements(v *Verdict) {
 
 // finish decides about heed's own addresses, parts of pages, and the mode.
 func (q *Question) finish(v *Verdict) {
-	if v.Verdict == rules.Allow && q.Self && !q.OwnService {
+	if v.Verdict == rules.Allow && q.Self && !v.Own {
 		v.Result, v.Policy, v.Self = Result{Decision: rules.Decision{Reason: rules.ReasonLoop}, Unjudged: true}, nil, true
 	}
 	if q.Part != "" && MayBeSubresource(q.Effective, v.Result) {
@@ -259,10 +258,10 @@ func (q *Question) finish(v *Verdict) {
 }
 
 // ByAnswer returns the decision about an answer that the site has sent, whose page all that is
-// known refuses by r: refused, or what an exception or the mode makes of it. q has been decided
-// without its Page.
-func (q *Question) ByAnswer(r *signal.Refusal) Result {
-	d, reason := q.Except(r.Decision(q.verdict.Rules))
+// known refuses by r: refused, or what an exception or the mode makes of it. by is the decision by
+// the rules (Verdict.Rules).
+func (q *Query) ByAnswer(by rules.Decision, r *signal.Refusal) Result {
+	d, reason := q.Except(r.Decision(by))
 	return Apply(q.Effective, Result{Decision: d, OperatorReason: reason})
 }
 

@@ -12,11 +12,12 @@ import (
 // ask returns the verdict on q, which lacks nothing, and how often it asked for something.
 func ask(t *testing.T, q Question) Verdict {
 	t.Helper()
-	v, need := q.Decide()
-	if need != NeedsNothing {
+	var v Verdict
+	if need := q.Decide(&v); need != NeedsNothing {
 		t.Fatalf("it needs %d", need)
 	}
-	if again, need := q.Decide(); need != NeedsNothing || again.Decision != v.Decision {
+	again := v
+	if need := q.Decide(&again); need != NeedsNothing || again.Decision != v.Decision {
 		t.Errorf("asked again it is %+v, %+v before", again, v)
 	}
 	return v
@@ -42,6 +43,7 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 	q.Effective.Purposes = []signal.Purpose{signal.PurposeTraining}
 	refuses := signal.Judge(signal.Input{Target: q.Target, Crawl: true, Agent: q.Names.Own,
 		Robots: signal.ReadRobots(rules.New(rules.Source{State: rules.Available}, []byte("Content-Usage: train-ai=n\n")), q.Names.Own, "u")})
+	var v Verdict
 	for _, step := range []struct {
 		need Need
 		find func()
@@ -51,12 +53,12 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 		{NeedsStatements, func() { q.Statements = &signal.Verdict{Crawl: true} }},
 		{NeedsSelf, func() { q.SelfKnown = true }},
 	} {
-		if _, need := q.Decide(); need != step.need {
+		if need := q.Decide(&v); need != step.need {
 			t.Fatalf("it needs %d, not %d", need, step.need)
 		}
 		step.find()
 	}
-	if v, need := q.Decide(); need != NeedsNothing || v.Verdict != rules.Allow {
+	if need := q.Decide(&v); need != NeedsNothing || v.Verdict != rules.Allow {
 		t.Errorf("%+v, %d", v, need)
 	}
 	q = question("/a")

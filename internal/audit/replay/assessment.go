@@ -124,7 +124,7 @@ func (a *assessment) evaluate(p *rules.Policy) (v judge.Verdict, ok bool) {
 	case rules.ReasonDestination:
 		q.Unreached = rules.ReasonDestination // why there was no connection is taken from the record
 	}
-	v, need := q.Decide()
+	need := q.Decide(&v)
 	if a.late && !a.bySignal { // it is recorded without Unseen
 		if v.Unseen = 0; v.Verdict == rules.Refuse {
 			v.Verdict = rules.WouldRefuse

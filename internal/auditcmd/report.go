@@ -67,6 +67,7 @@ type AuditReportCmd struct {
 	HTML    bool   `xor:"form" name:"html" help:"Print one self-contained HTML page."`
 	JSON    bool   `xor:"form" name:"json" help:"Print one JSON object with everything."`
 	CSV     bool   `xor:"form" name:"csv" help:"Print a CSV table by agent, site, verdict and reason."`
+	SQL     bool   `xor:"form" name:"sql" help:"Print the query behind each number, for SQLite's shell."`
 }
 
 // Run reads the records and prints the report.
@@ -97,11 +98,13 @@ func (c *AuditReportCmd) Run(a *console.App) error {
 		return err
 	}
 	out := bufio.NewWriter(a.Stdout)
-	return errors.Join(c.write(out, r), out.Flush())
+	return errors.Join(c.write(out, r, records), out.Flush())
 }
 
-func (c *AuditReportCmd) write(w io.Writer, r *report.Report) error {
+func (c *AuditReportCmd) write(w io.Writer, r *report.Report, records []*store.Record) error {
 	switch {
+	case c.SQL:
+		return report.WriteSQL(w, r, records)
 	case c.HTML:
 		return r.WriteHTML(w)
 	case c.JSON:

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
 	"strings"
 
 	"heed/internal/audit"
@@ -14,8 +16,8 @@ import (
 //go:embed tables
 var tableQueries embed.FS
 
-// Table returns the rows of one of the tables for papers (the files in tables, but counted) about the decisions that filter
-// selects, the same for all tables of a Reader, with the head of the chain at a commit, and the
+// Table returns the rows of one of the tables for papers (the files in tables, but counted, request and uncounted) about the decisions that filter
+// selects, the same for all tables of a Reader, with the head at a commit, and the
 // query, which returns the same table in any SQLite. What tables/counted.sql counts is counted
 // once, for all of them.
 func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, query string, err error) {
@@ -99,4 +101,40 @@ func (r *Reader) Events(filter *Filter, row func(*audit.Event)) error {
 	return r.each("SELECT time, kind, name, count, status, detail, scheme, host, port FROM event LEFT JOIN site ON site.id = site WHERE "+where+" ORDER BY event.id", func(f *fields) {
 		row(&audit.Event{Time: f.time(), Kind: audit.EventKind(f.text()), Name: f.text(), Count: f.integer(), Status: int(f.integer()), Detail: f.text(), Site: f.origin()})
 	})
+}
+
+// Script returns statements, for SQLite's shell, that make the table request of the requests in
+// records that filter selects, with an expression on the rows of asker as the agent, and the table
+// uncounted of what was only counted. The shell has the only record open, or attaches each of
+// several.
+func Script(records []*Record, filter *Filter, agent string) string {
+	text, _ := tableQueries.ReadFile("tables/request.sql") // it is embedded
+	query := strings.NewReplacer("{{who}}", agent, "{{chosen}}", filter.Condition()).Replace(reason.InSQL(string(text)))
+	counted, window := filter.Counted(), strings.Join(append(filter.Window(), "TRUE"), " AND ")
+	if filter.Client != "" || filter.Host != "" {
+		counted = "FALSE" // whose they are is not known
+	}
+	others, _ := tableQueries.ReadFile("tables/uncounted.sql")
+	uncounted := strings.NewReplacer("{{counted}}", counted, "{{window}}", window).Replace(string(others))
+	var b strings.Builder
+	for i, r := range records {
+		begin, end := r.begin, ""
+		if len(records) > 1 {
+			begin = fmt.Sprintf("ATTACH DATABASE %s AS record;\n", literal((&url.URL{Scheme: "file", Opaque: (&url.URL{Path: r.at}).EscapedPath(), RawQuery: "mode=ro"}).String())) + begin
+			for _, view := range regexp.MustCompile("CREATE TEMP (VIEW|TABLE) [a-z]+").FindAllString(begin, -1) {
+				end += strings.Replace(view, "CREATE TEMP", "DROP", 1) + ";\n"
+			}
+			end += "DETACH DATABASE record;\n"
+		}
+		to := [...]string{"CREATE TEMP TABLE request AS\n", "CREATE TEMP TABLE uncounted AS\n"}
+		if i > 0 {
+			to = [...]string{"INSERT INTO request\n", "INSERT INTO uncounted\n"}
+		}
+		part := begin + to[0] + query + to[1] + uncounted + end
+		if len(records) > 1 {
+			part = strings.ReplaceAll(part, "main.", "record.")
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }

@@ -1,4 +1,4 @@
--- What the tables rest on: the record, who wrote it, and the head of its chain.
+-- What the tables rest on: the record, who wrote it, and the head of its hashes.
 {{counted}}
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,
     (SELECT value FROM about WHERE key = 'created') AS created,

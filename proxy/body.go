@@ -24,11 +24,11 @@ type uploadBody struct {
 
 // prepare makes r's body one that is counted and whose framing the Transport
 // keeps.
-func (b *uploadBody) prepare(x *exchange, r *http.Request) {
+func (b *uploadBody) prepare(x *delivery, r *http.Request) {
 	if hasBody(r) {
 		http1.CleanTrailer(r.Trailer)
 		b.trailer = r.Trailer
-		b.server, b.exchange, b.left = r.Body, x, x.req.settings.Limits.BodyTime
+		b.server, b.of, b.left = r.Body, x, x.req.settings.Limits.BodyTime
 		r.Body = b
 		return
 	}
@@ -79,7 +79,7 @@ func (b *uploadBody) drain(w *responseWriter, r *http.Request) {
 		return
 	}
 	w.Flush()
-	limits := w.exchange.proxy.limits()
+	limits := w.of.proxy.limits()
 	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(limits.DrainTime)); err != nil {
 		return
 	}
@@ -97,7 +97,7 @@ const leastProgress = 1 << 10
 // take their time.
 type slowBody struct {
 	server   io.ReadCloser // the server's; nil: there is no body
-	exchange *exchange
+	of       *delivery
 	timer    *time.Timer                    // runs while a Read waits; nil before the first
 	left     time.Duration                  // of the time for the octets that are to come
 	got      int                            // of leastProgress
@@ -106,7 +106,7 @@ type slowBody struct {
 
 // Read implements io.Reader.
 func (b *slowBody) Read(p []byte) (int, error) {
-	if b.exchange.writer.isAnswered() {
+	if b.of.writer.isAnswered() {
 		return b.server.Read(p)
 	}
 	began := time.Now()
@@ -122,7 +122,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	}
 	b.left -= time.Since(began)
 	if b.got += n; b.got >= leastProgress {
-		b.got, b.left = 0, b.exchange.req.settings.Limits.BodyTime
+		b.got, b.left = 0, b.of.req.settings.Limits.BodyTime
 	}
 	b.left = max(b.left, 1)
 	return n, err
@@ -131,11 +131,11 @@ func (b *slowBody) Read(p []byte) (int, error) {
 // expire ends the Read that waits. The lock keeps the handler from returning
 // meanwhile, after which the connection is not its own.
 func (b *slowBody) expire() {
-	w := &b.exchange.writer
+	w := &b.of.writer
 	w.interim.Lock()
 	defer w.interim.Unlock()
 	if !w.final {
-		b.exceeded.Store(b.exchange.proxy.gate.CountExceeded(limit.BodyTime))
+		b.exceeded.Store(b.of.proxy.gate.CountExceeded(limit.BodyTime))
 		_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now()) // it fails on a closed connection only
 	}
 }
@@ -143,9 +143,9 @@ func (b *slowBody) expire() {
 // downloadBody is a site's answer; it keeps how its reading ended.
 type downloadBody struct {
 	io.ReadCloser
-	exchange *exchange
-	resp     *http.Response // its Trailer is filled when the body has been read
-	err      error          // the first error that is not io.EOF
+	of   *delivery
+	resp *http.Response // its Trailer is filled when the body has been read
+	err  error          // the first error that is not io.EOF
 }
 
 // Read implements io.Reader.
@@ -154,7 +154,7 @@ func (b *downloadBody) Read(p []byte) (int, error) {
 	if err == io.EOF && len(b.resp.Trailer) > 0 {
 		http1.CleanTrailer(b.resp.Trailer)
 		http1.DropUnsent(b.resp.Trailer)
-		http1.StripSpoofedStatus(b.resp.Trailer, b.exchange.proxy.config.Name)
+		http1.StripSpoofedStatus(b.resp.Trailer, b.of.proxy.config.Name)
 	}
 	if err != nil && err != io.EOF && b.err == nil {
 		b.err = err
@@ -167,7 +167,7 @@ func (b *downloadBody) Read(p []byte) (int, error) {
 // sending, and the end of the answer would never come. So Close does not wait for an
 // upload that has not ended; that ends with the handler at the latest.
 func (b *downloadBody) Close() error {
-	if upload := &b.exchange.upload; upload.server != nil && !upload.eof.Load() {
+	if upload := &b.of.upload; upload.server != nil && !upload.eof.Load() {
 		go b.ReadCloser.Close()
 		return nil
 	}

@@ -65,7 +65,7 @@ func (x *exchange) connect(r *http.Request) {
 // no certificate that heed could verify: its tunnels pass. Where x is observed only, a client
 // that rejects the CA there is not held up by it: its tunnels pass unseen, unless it is
 // observed for its User-Agent alone.
-func (x *exchange) httpsMode() (mode acl.HTTPS, unseen rules.Reason) {
+func (x *decision) httpsMode() (mode acl.HTTPS, unseen rules.Reason) {
 	h := x.req.effective.HTTPS()
 	if s := x.proxy.config.OwnServices; s != nil && h != acl.NoHTTPS && s.has(&x.req) {
 		return acl.Tunnel, rules.ReasonOwnService
@@ -81,7 +81,7 @@ func (x *exchange) httpsMode() (mode acl.HTTPS, unseen rules.Reason) {
 
 // mayIntercept refuses a CONNECT whose client has rejected the CA twice, so that
 // the answer explains it (a redirected connection would have none), and one for which no certificate can be made.
-func (x *exchange) mayIntercept() denial {
+func (x *decision) mayIntercept() denial {
 	p, host := x.proxy, safetext.Printable(x.req.origin.Host, 100)
 	if x.req.conn.redirected == nil && !x.req.effective.MayPassUnseen() && p.caTrust.Explains(x.req.trustClient(x.entry.Client), x.entry.Time) {
 		return denial{reason: rules.ReasonUntrusted, detail: "its last tunnels to " + host + " ended in the TLS handshake with heed; one is let through again a minute after the last"}

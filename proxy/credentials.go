@@ -98,13 +98,13 @@ func (p *Proxy) Recheck() {
 }
 
 // lasts marks c, the client's side of x, as one that Recheck ends.
-func (x *exchange) lasts(c *tunnelConn) {
+func (x *decision) lasts(c *tunnelConn) {
 	c.lasting.Store(x)
 	x.recheck(c) // the settings may have changed since x was admitted
 }
 
 // recheck closes c, the client's side of x, if its client is not admitted any more.
-func (x *exchange) recheck(c *tunnelConn) {
+func (x *decision) recheck(c *tunnelConn) {
 	r := x.proxy.config.Live().Rules
 	if r == nil {
 		return

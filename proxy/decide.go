@@ -4,21 +4,48 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/judge"
 	"heed/internal/memo"
+	"heed/internal/pace"
 	"heed/internal/passport"
 	"heed/internal/safetext"
 	"heed/proxy/refusal"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
+// decision is what is decided about a request, and its record. It knows nothing of what is sent.
+// It is a context: that of the request.
+type decision struct {
+	context.Context
+	proxy    *Proxy
+	req      request              // what was asked
+	entry    audit.Entry          // the record
+	recorded bool                 // the Recorder has accepted the entry
+	refusal  *refusal.Answer      // the answer when heed itself answers; nil: the site's
+	turn     atomic.Pointer[turn] // that was taken last; nil: none so far
+	paced    *pace.Answer         // the last answer of the Pacer when the turn was too far off; nil: none was
+	use      *use                 // what the site says of the use of its pages; nil: it is not asked
+	deferred chan judge.Verdict   // brings the verdict on a request that was let through before it; else nil
+}
+
+// Value implements context.Context: for the fetch of policies it has what signs the requests of
+// the client.
+func (x *decision) Value(key any) any {
+	if key == (upstream.SignerKey{}) {
+		return x.req.signer()
+	}
+	return x.Context.Value(key)
+}
+
 // decide answers "may this agent fetch this target, now?" and records the answer.
 // Afterwards either x.refusal is set or the request may leave.
-func (x *exchange) decide(ctx context.Context) {
+func (x *decision) decide(ctx context.Context) {
 	q := &x.req
 	q.identify(x.proxy)
 	if q.https != acl.Intercept { // heed rewrites nothing in such a tunnel: the site sees the client's own name
@@ -73,7 +100,7 @@ func (m *agentMemo) agentOf(userAgent string) *rules.Agent {
 }
 
 // judge answers what package judge asks about x, and makes its verdict the decision on x.
-func (x *exchange) judge(ctx context.Context) {
+func (x *decision) judge(ctx context.Context) {
 	r := &x.req
 	r.asked = *rules.NewTarget(r.target)
 	q := judge.Question{Query: judge.Query{
@@ -99,7 +126,7 @@ func (x *exchange) judge(ctx context.Context) {
 }
 
 // find fills in what q needs. v is the verdict so far.
-func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question, v *judge.Verdict) {
+func (x *decision) find(ctx context.Context, need judge.Need, q *judge.Question, v *judge.Verdict) {
 	r := &x.req
 	switch need {
 	case judge.NeedsPolicy:
@@ -115,7 +142,7 @@ func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question,
 }
 
 // findPolicy fills in the policy that governs x, or why there is none.
-func (x *exchange) findPolicy(ctx context.Context, q *judge.Question, v *judge.Verdict) {
+func (x *decision) findPolicy(ctx context.Context, q *judge.Question, v *judge.Verdict) {
 	p := q.Effective.Site.Robots
 	switch {
 	case p != nil:
@@ -143,7 +170,7 @@ func clientLeft(ctx context.Context, p *rules.Policy) bool {
 }
 
 // adopt makes v the decision on x, and writes into the record what it rests on.
-func (x *exchange) adopt(v *judge.Verdict) {
+func (x *decision) adopt(v *judge.Verdict) {
 	e, use := &x.entry, x.use
 	e.Policy, e.Unseen, e.Settled, e.Decision, e.Detail = v.Policy, int32(v.Unseen), v.OperatorReason, v.Decision, x.detail(v)
 	switch {
@@ -169,7 +196,7 @@ func (x *exchange) adopt(v *judge.Verdict) {
 }
 
 // detail returns what the record has of v beside the decision; empty for nothing.
-func (x *exchange) detail(v *judge.Verdict) string {
+func (x *decision) detail(v *judge.Verdict) string {
 	switch {
 	case v.Reason == rules.ReasonHostMismatch:
 		return x.req.mismatch

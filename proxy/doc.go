@@ -11,9 +11,9 @@
 // of the site, and what that states of the use of the page), and adopt makes it the decision. For a refusal reply (refuse.go) prepares
 // the answer; any other request waits for its turn (pace.go), which may end in a
 // refusal as well. The decision is recorded (record.go) before the request is sent to
-// the site (forward.go) and before a refusal is sent to the client. Recording may turn
-// it into another refusal: when it fails, or when the client has had too many. At the
-// end, finish (handler.go) closes the record.
+// the site (forward.go, which has the way to the site and back in its order) and before a refusal
+// is sent to the client. Recording may turn it into another refusal: when it fails, or when the
+// client has had too many. At the end, finish (handler.go) closes the record.
 //
 // A CONNECT (connect.go) is intercepted (intercept.go): the requests inside come back
 // to handle from a connection of their own, so that there is one way to decide. Or its
@@ -37,12 +37,17 @@
 // what a site states about the use of its pages (package usage asks it), shutdown.go its
 // end.
 //
-// An exchange holds the facts (request), the record (audit.Entry) and what carries
-// the request; a denial is a refusal without a rule, a verdict what the rules say. An
-// exchange has more methods than other types, since each step of the way writes the
-// record, which belongs to it alone. Proxy has methods in the file of each step that
-// begins without an exchange, or outlives it: connections, refusals that no handler
-// sees, tunnels whose settings change, the end.
+// An exchange has three parts, of which each contains the one before and uses nothing of the
+// one after: the request, which is what was asked (request.go); the decision on it, with the
+// record (decide.go, pace.go, record.go, refuse.go); and the delivery of what was decided, to
+// the site and to the client (forward.go, body.go, writer.go). Package judge keeps nothing:
+// decision gives it what is known, and takes its verdict. The way leads back at one point:
+// goproxy calls the hook, and that what sends the request (forward), with the request alone,
+// whose context is the exchange. A decision and a delivery have methods in the file of each
+// step, since each step writes the record or the answer, of which there is one. A denial is a
+// refusal without a rule. Proxy has methods in the file of each step that begins without an
+// exchange, or outlives it: connections, refusals that no handler sees, tunnels whose settings
+// change, the end.
 //
 // What the package needs from others it states as interfaces: Policies, Recorder,
 // Leaves, Pacer. The packages below it do not depend on an exchange: upstream reaches

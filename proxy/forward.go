@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,17 +13,34 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/safetext"
 	"heed/internal/signal"
 	"heed/proxy/http1"
+	"heed/proxy/refusal"
 	"heed/proxy/upstream"
 	"heed/proxy/usage"
+	"heed/rules"
 )
+
+// delivery is what is sent for a decision: the request to the site, and the answer to the client.
+// This file has the way there and back, in its order: forward, send, what the transport reports
+// on the way (upstream.Hooks), and the answer of the site until the client's writer takes it.
+type delivery struct {
+	decision
+	upload   uploadBody
+	out      upstream.Request // as it is sent to the site
+	download downloadBody
+	writer   responseWriter
+	upgraded *tunnelConn // the client's side of a WebSocket or a tunnel
+	stream   *stream     // of HTTP/2; else nil
+}
 
 // forward sends an allowed request to the site. It never fails: what goes
 // wrong is an answer too. goproxy calls it for plain and intercepted requests
 // alike.
-func (x *exchange) forward(r *http.Request) *http.Response {
+func (x *delivery) forward(r *http.Request) *http.Response {
 	if last, n := maxForwards(r); last {
 		return x.answerLastHop(r)
 	} else if n != "" {
@@ -70,13 +89,13 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 
 // send sends r on its way and returns the site's answer. Afterwards the handler alone
 // writes to the client.
-func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error) {
+func (x *delivery) send(r *http.Request, webSocket bool) (*http.Response, error) {
 	w := &x.writer
 	defer w.answered()
 	if w.h1 != nil {
 		w.h1.UnderWay()
 	}
-	x.out = upstream.Request{Request: r, Target: x.req.target, HTTP1Only: webSocket, Hooks: w}
+	x.out = upstream.Request{Request: r, Target: x.req.target, HTTP1Only: webSocket, Hooks: x}
 	if w.h1 != nil {
 		x.out.Fields, x.out.Answer = w.h1.Fields(), w.h1.FieldRoom()
 	}
@@ -87,9 +106,90 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 	return x.req.settings.Upstream.Send(&x.out)
 }
 
+// Attempt implements upstream.Hooks. A request that is sent once more needs another turn.
+func (x *delivery) Attempt() error { return x.retryTurn() }
+
+// Connected implements upstream.Hooks.
+func (x *delivery) Connected(http2 bool) bool {
+	x.writer.http2 = http2
+	t := x.turn.Load()
+	return t == nil || t.Going()
+}
+
+// Written implements upstream.Hooks.
+func (x *delivery) Written() {
+	if t := x.turn.Load(); t != nil {
+		t.Started()
+	}
+}
+
+// Interim implements upstream.Hooks. It passes a 1xx answer on (RFC 9110 §15.2). 100 is
+// left to the server, which sends it when the site's own has let the body go.
+func (x *delivery) Interim(code int, header http.Header) {
+	w := &x.writer
+	w.interim.Lock()
+	defer w.interim.Unlock()
+	if code == http.StatusContinue || w.final {
+		return
+	}
+	http1.RemoveHopByHop(header)
+	http1.StripSpoofedStatus(header, x.proxy.config.Name)
+	major := 1
+	if w.http2 {
+		major = 2
+	}
+	x.proxy.via.Add(header, major, 1)
+	http1.DropLength(header, code, 2)
+	h := w.Header()
+	maps.Copy(h, header)
+	w.WriteHeader(code)
+	clear(h)
+}
+
+// fail turns the Transport's error into an answer. A body that the client
+// broke is the client's fault and not the site's.
+func (x *delivery) fail(r *http.Request, err error) *http.Response {
+	o := &x.entry.Outcome
+	switch over, bad := x.upload.exceeded.Load(), x.upload.bad.Load(); {
+	case over != nil:
+		x.reply(refusal.Case{Reason: rules.ReasonLimit, Err: over})
+		o.End(audit.ByClient, over.Error())
+		return x.refusal.Response(r)
+	case x.paced != nil && x.req.effective.Mode != acl.Observe:
+		x.reply(refusal.Case{Reason: rules.ReasonPaced, Paced: x.paced})
+		why := errNoTurn
+		if errors.Is(err, errLate) {
+			why = errLate
+		}
+		o.End(audit.BySite, why.Error())
+		return x.refusal.Response(r)
+	case bad != nil:
+		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})
+		o.End(audit.ByClient, safetext.Error(*bad))
+	case errors.Is(err, acl.ErrDestination):
+		x.reply(refusal.Case{Reason: rules.ReasonDestination, Err: err})
+		o.Err = safetext.Error(err)
+	case errors.Is(err, acl.ErrSelf):
+		x.reply(refusal.Case{Reason: rules.ReasonLoop, Err: err})
+		o.Err = safetext.Error(err)
+	default:
+		x.reply(refusal.Case{Reason: rules.ReasonOriginUnreachable, Err: err})
+		by := audit.BySite
+		if upstream.FailureOf(err).ByProxy {
+			by = audit.ByUpstream
+		}
+		o.End(by, x.refusal.ErrorType+": "+safetext.Error(err))
+		x.closePort()
+	}
+	if x.Context.Err() != nil {
+		o.End(audit.ByClient, "left before the site answered")
+	}
+	return x.refusal.Response(r)
+}
+
 // cleanAnswer takes off resp what concerns the connection to the site only, and
 // adds heed's own fields.
-func (x *exchange) cleanAnswer(resp *http.Response) {
+func (x *delivery) cleanAnswer(resp *http.Response) {
 	p := x.proxy
 	http1.RemoveHopByHop(resp.Header)
 	http1.StripSpoofedStatus(resp.Header, p.config.Name)
@@ -103,8 +203,19 @@ func (x *exchange) cleanAnswer(resp *http.Response) {
 	}
 }
 
+// keepForm keeps what only HTTP/1 has of an answer: its phrase, and the names and the order
+// of its fields.
+func (x *delivery) keepForm(r *http.Request, resp *http.Response) {
+	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
+		x.writer.phrase = oddPhrase(resp)
+		if h1 := x.writer.h1; h1 != nil {
+			h1.SetFields(x.out.Answer)
+		}
+	}
+}
+
 // relayAnswer makes the site's answer, which is not an upgrade, the client's.
-func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
+func (x *delivery) relayAnswer(r *http.Request, resp *http.Response) {
 	w := &x.writer
 	if resp.StatusCode != http.StatusUpgradeRequired || r.ProtoMajor > 1 || !r.ProtoAtLeast(1, 1) { // RFC 9110 §15.5.22
 		delete(resp.Header, "Connection") // RemoveHopByHop leaves that of a WebSocket
@@ -118,19 +229,17 @@ func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 	if r.Method != http.MethodHead {
 		w.stream, w.length = resp.ContentLength < 0, resp.ContentLength
 	}
-	x.download = downloadBody{ReadCloser: resp.Body, exchange: x, resp: resp}
+	x.download = downloadBody{ReadCloser: resp.Body, of: x, resp: resp}
 	resp.Body = &x.download
 }
 
-// keepForm keeps what only HTTP/1 has of an answer: its phrase, and the names and the order
-// of its fields.
-func (x *exchange) keepForm(r *http.Request, resp *http.Response) {
-	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
-		x.writer.phrase = oddPhrase(resp)
-		if h1 := x.writer.h1; h1 != nil {
-			h1.SetFields(x.out.Answer)
-		}
+// truncation returns what ended the site's answer early; nil when nothing did, or
+// when the client had all of the promised length by then.
+func (x *delivery) truncation() error {
+	if x.writer.whole && !errors.Is(x.download.err, upstream.ErrLonger) {
+		return nil
 	}
+	return x.download.err
 }
 
 // oddPhrase returns the reason phrase of resp when net/http would write
@@ -169,7 +278,7 @@ var secretFields = map[string]bool{"Authorization": true, "Cookie": true, "Proxy
 
 // answerLastHop answers a request that was not to go further. Its Proxy-Status says
 // that this is not the site's answer (RFC 9209 §2.3).
-func (x *exchange) answerLastHop(r *http.Request) *http.Response {
+func (x *delivery) answerLastHop(r *http.Request) *http.Response {
 	resp := &http.Response{
 		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: http.NoBody,
 		Header: http.Header{

@@ -270,7 +270,7 @@ func (c *h2Conn) Write(b []byte) (int, error) {
 
 // noted returns the denial of a request that net/http would have rejected for what n
 // contains.
-func (x *exchange) noted(n *h2head.Note) denial {
+func (x *delivery) noted(n *h2head.Note) denial {
 	q := &x.req
 	q.method = methodOf(string(n.Method))
 	q.locateUnread(string(n.Target))

@@ -1,54 +1,34 @@
 package proxy
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/judge"
-	"heed/internal/pace"
+	"heed/internal/safetext"
 	"heed/proxy/h2head"
 	"heed/proxy/limit"
-	"heed/proxy/refusal"
 	"heed/proxy/server"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
-// exchange is one request on its way through the proxy: what was asked, what was
-// decided, and what became of it. It is the request's context, so that it travels
-// through goproxy without a further allocation.
+// exchange is one request on its way through the proxy: a delivery, which holds the decision
+// before it, which holds the request. It is the request's context, so that it travels through
+// goproxy without a further allocation.
 type exchange struct {
-	context.Context
-	proxy    *Proxy
-	req      request              // the facts
-	entry    audit.Entry          // the record
-	recorded bool                 // the Recorder has accepted the entry
-	refusal  *refusal.Answer      // the answer when heed itself answers; nil: the site's
-	turn     atomic.Pointer[turn] // that x has taken last; nil: none so far
-	paced    *pace.Answer         // the last answer of the Pacer when the turn was too far off; nil: none was
-	use      *use                 // what the site says of the use of its pages; nil: it is not asked
-	deferred chan judge.Verdict   // brings the verdict on a request that was let through before it; else nil
-	site     net.Conn             // the far end of a tunnel that is not intercepted; else nil
-
-	writer   responseWriter
-	upload   uploadBody
-	out      upstream.Request // as it is sent to the site
-	download downloadBody
-	upgraded *tunnelConn // the client's side of a WebSocket or a tunnel
-	stream   *stream     // of HTTP/2; else nil
+	delivery
+	site net.Conn // the far end of a tunnel that is not intercepted; else nil
 }
 
 func newExchange(p *Proxy, conn *clientConn, w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{Context: r.Context(), proxy: p}
+	x := &exchange{}
+	x.Context, x.proxy = r.Context(), p
 	x.upload.pending.Store(r.ProtoMajor == 1 && hasBody(r))
 	x.req = newRequest(conn, r, p.config.Live())
 	x.entry.ID, x.entry.Time, x.entry.Client = audit.NewID(), time.Now(), r.RemoteAddr
-	x.writer.ResponseWriter, x.writer.exchange = w, x
+	x.writer.ResponseWriter, x.writer.of = w, &x.delivery
 	x.writer.h1, _ = w.(*server.Answer)
 	return x
 }
@@ -114,7 +94,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 // returns the limit that stops it. A connection of HTTP/2 can bring many requests, of
 // which each waits for its record: beyond a number of them that have been stopped, x is
 // ended without an answer, and counted in the record of its connection.
-func (x *exchange) enter() *limit.Exceeded {
+func (x *delivery) enter() *limit.Exceeded {
 	c := x.req.conn.counted
 	over := c.EnterRequest(&x.req.settings.Limits)
 	if over != nil && x.stream != nil && !c.EnterStopped() {
@@ -125,7 +105,7 @@ func (x *exchange) enter() *limit.Exceeded {
 }
 
 // leave undoes enter, which has returned over.
-func (x *exchange) leave(over *limit.Exceeded) {
+func (x *delivery) leave(over *limit.Exceeded) {
 	switch c := x.req.conn.counted; {
 	case over == nil:
 		c.LeaveRequest()
@@ -171,5 +151,52 @@ func (x *exchange) finish() {
 			_ = http.NewResponseController(w.ResponseWriter).Flush() // what did arrive is the client's
 		}
 		panic(http.ErrAbortHandler)
+	}
+}
+
+// end closes the record with the outcome that the writer and the bodies saw; where
+// a verdict follows the request, endDeferred closes it.
+func (x *exchange) end() {
+	if t := x.turn.Load(); t != nil {
+		t.End()
+	}
+	o, w := &x.entry.Outcome, &x.writer
+	if o.Status = w.status; x.req.conn.redirected != nil && !w.hijacked {
+		o.Status = 0 // no client has read it
+	}
+	o.BytesIn = x.upload.n.Load()
+	if o.BytesOut = w.written; o.Status == 0 {
+		o.BytesOut = 0
+	}
+	var revoked *string
+	if c := x.upgraded; c != nil {
+		o.BytesIn, o.BytesOut = c.octets()
+		revoked = c.revoked.Load()
+	}
+	o.Duration = time.Since(x.entry.Time)
+	if err := x.truncation(); err != nil && x.Context.Err() == nil {
+		o.Truncated = true
+		o.End(audit.BySite, safetext.Error(err))
+	} else if w.err == nil && err != nil {
+		o.Truncated = true
+		o.End(audit.ByClient, "left before the answer was complete")
+	} else if w.err != nil {
+		o.Truncated = true
+		o.End(audit.ByClient, safetext.Error(w.err))
+	}
+	if revoked != nil {
+		o.Truncated = true
+		o.End(audit.ByHeed, *revoked)
+	}
+	if x.proxy.cut.Load() {
+		o.Truncated = true
+		o.End(audit.ByHeed, "cut off, since heed is stopping")
+	}
+	if x.deferred != nil {
+		go x.endDeferred()
+	} else if x.recorded {
+		x.req.conn.counted.EnterRecorder()
+		x.proxy.config.Recorder.Ended(&x.entry)
+		x.req.conn.counted.LeaveRecorder()
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"net/http"
 
 	"github.com/elazarl/goproxy"
-
-	"heed/proxy/upstream"
 )
 
 // requestHook is what goproxy calls for every request of every connection and of every
@@ -71,16 +69,12 @@ var forwarding = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.Proxy
 // exchangeKey is the context key of the exchange that a request belongs to.
 type exchangeKey struct{}
 
-// Value makes the exchange reachable from the request's context, and for the fetch of
-// policies what signs the requests of its client.
+// Value makes the exchange reachable from the request's context.
 func (x *exchange) Value(key any) any {
-	switch key {
-	case exchangeKey{}:
+	if key == (exchangeKey{}) {
 		return x
-	case upstream.SignerKey{}:
-		return x.req.signer()
 	}
-	return x.Context.Value(key)
+	return x.delivery.Value(key)
 }
 
 // exchangeOf returns the exchange that ctx belongs to. A request that did not

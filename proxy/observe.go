@@ -20,7 +20,7 @@ const (
 // policyOrDefer returns the policy that governs x, which is observed only. That
 // costs no client an answer: where the policy does not come soon it returns nil,
 // and the verdict follows the request.
-func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question, v *judge.Verdict) *rules.Policy {
+func (x *decision) policyOrDefer(ctx context.Context, q *judge.Question, v *judge.Verdict) *rules.Policy {
 	soon, cancel := context.WithTimeout(ctx, observePatience)
 	defer cancel()
 	p := x.req.settings.Policies.Policy(soon, x.req.origin, q.Names.Shown)
@@ -41,7 +41,7 @@ func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question, v *judg
 
 // judgeDeferred judges a request that has left, when the policy comes. It runs
 // beside the handler and reads nothing of x that the handler changes.
-func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question, v judge.Verdict) {
+func (x *decision) judgeDeferred(lasting context.Context, q judge.Question, v judge.Verdict) {
 	defer x.proxy.deferred.Add(-1)
 	defer close(x.deferred)
 	defer func() {
@@ -68,7 +68,7 @@ func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question, v ju
 }
 
 // endDeferred closes the record when the verdict has followed.
-func (x *exchange) endDeferred() {
+func (x *decision) endDeferred() {
 	defer x.proxy.running.Add(-1)
 	if v, ok := <-x.deferred; ok {
 		o := &x.entry.Outcome

@@ -48,7 +48,7 @@ func (t *turn) Going() bool {
 }
 
 // waitTurn waits until x may be sent, where requests to the site are paced.
-func (x *exchange) waitTurn(ctx context.Context) {
+func (x *decision) waitTurn(ctx context.Context) {
 	p, e := x.req.settings.Pacer, &x.entry
 	if p == nil || !x.req.paced(&x.entry.Decision) {
 		return
@@ -81,7 +81,7 @@ func (q *request) paced(d *rules.Decision) bool {
 }
 
 // takeTurn waits for a turn of x.
-func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robotsTxt bool) *pace.Answer {
+func (x *decision) takeTurn(ctx context.Context, hints []*rules.RateHint, robotsTxt bool) *pace.Answer {
 	ask := x.req.paceAsk(x.entry.Policy, hints)
 	ask.Waiting = func(place pace.Position) { x.proxy.announced.announce(x.proxy.config.Announce, &x.req, place) }
 	if ask.RobotsTxt = robotsTxt; robotsTxt {
@@ -106,7 +106,7 @@ var (
 // retryTurn waits for another turn if the request has been sent before, as it is again
 // when the site has closed a connection that was kept: for the site that is another
 // request. So it does if the turn was over before the request could be sent.
-func (x *exchange) retryTurn() error {
+func (x *decision) retryTurn() error {
 	current := x.turn.Load()
 	if current == nil || !current.used.Load() && !current.late.Load() {
 		return nil
@@ -129,7 +129,7 @@ func (x *exchange) retryTurn() error {
 }
 
 // reportAnswer gives the Pacer what the site answered.
-func (x *exchange) reportAnswer(resp *http.Response) {
+func (x *decision) reportAnswer(resp *http.Response) {
 	if p := x.req.settings.Pacer; p != nil && x.req.paced(&x.entry.Decision) {
 		sent := x.entry.Time.Add(x.entry.Outcome.Waited) // or a little later
 		o := &x.entry.Outcome

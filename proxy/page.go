@@ -32,7 +32,7 @@ func (p *Proxy) ownPage(path string, html bool, f *clientpage.Facts) (contentTyp
 }
 
 // pageFacts returns what the pages for the client of x contain.
-func (x *exchange) pageFacts(r *http.Request) (f clientpage.Facts, err error) {
+func (x *delivery) pageFacts(r *http.Request) (f clientpage.Facts, err error) {
 	c := &x.proxy.config
 	f.Addr = clientpage.AddrOf(r.Host, x.req.client.Listener)
 	if c.Contact != nil {
@@ -46,7 +46,7 @@ func (x *exchange) pageFacts(r *http.Request) (f clientpage.Facts, err error) {
 
 // servePage answers a request that is for the proxy itself (origin-form), whatever its
 // Host field names.
-func (x *exchange) servePage(r *http.Request) {
+func (x *delivery) servePage(r *http.Request) {
 	p, w := x.proxy, &x.writer
 	facts, err := x.pageFacts(r)
 	contentType, body, failed := p.ownPage(r.URL.Path, strings.Contains(r.Header.Get("Accept"), "text/html"), &facts)

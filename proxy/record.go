@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"heed/internal/acl"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/safetext"
 	"heed/proxy/limit"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -22,7 +20,7 @@ import (
 // becomes a refusal, so that no decision takes effect unrecorded. A refusal is
 // throttled first, which can delay it, turn it into a 429 or leave it without an
 // answer.
-func (x *exchange) record() {
+func (x *decision) record() {
 	if x.recorded {
 		return
 	}
@@ -44,7 +42,7 @@ func (x *exchange) record() {
 }
 
 // describe writes into the record what is known of the request.
-func (x *exchange) describe() {
+func (x *decision) describe() {
 	e, q := &x.entry, &x.req
 	e.User, e.Tried, e.Method, e.UserAgent, e.Part, e.Page = q.client.User, q.tried, q.method, q.userAgent, q.part, q.page
 	e.Raw, e.Target = q.raw, q.target
@@ -73,7 +71,7 @@ func (x *exchange) describe() {
 
 // describeSignature writes into the record how the request is signed. One that is refused is
 // not sent.
-func (x *exchange) describeSignature() {
+func (x *decision) describeSignature() {
 	e := &x.entry
 	if e.SignedKey, e.SignedBy = "", ""; x.refusal != nil || !x.req.identified {
 		return
@@ -87,7 +85,7 @@ func (x *exchange) describeSignature() {
 // whether x is recorded: a request that is left without an answer is not, but only
 // counted in the next entry of its client. If its answer is prepared, throttle panics
 // with http.ErrAbortHandler, so that the server ends the connection or the stream.
-func (x *exchange) throttle() bool {
+func (x *decision) throttle() bool {
 	penalty, ok := x.proxy.throttleRefusal(x.Context, &x.entry, &x.req.settings.Limits)
 	switch {
 	case !ok && x.refusal != nil:
@@ -101,7 +99,7 @@ func (x *exchange) throttle() bool {
 }
 
 // penalize replaces a refusal, if it has an answer, by a 429 for too many refusals.
-func (x *exchange) penalize(penalty *limit.Penalty) {
+func (x *decision) penalize(penalty *limit.Penalty) {
 	if refused := x.entry.Decision.Reason; x.refusal != nil {
 		d := overLimit(penalty.Exceeded)
 		d.detail += "; without it, it would have been refused as well: " + string(refused)
@@ -116,62 +114,6 @@ func unanswered(penalty *limit.Penalty) string {
 		return ""
 	}
 	return fmt.Sprintf("; %d before it got no answer", penalty.Unanswered)
-}
-
-// end closes the record with the outcome that the writer and the bodies saw; where
-// a verdict follows the request, endDeferred closes it.
-func (x *exchange) end() {
-	if t := x.turn.Load(); t != nil {
-		t.End()
-	}
-	o, w := &x.entry.Outcome, &x.writer
-	if o.Status = w.status; x.req.conn.redirected != nil && !w.hijacked {
-		o.Status = 0 // no client has read it
-	}
-	o.BytesIn = x.upload.n.Load()
-	if o.BytesOut = w.written; o.Status == 0 {
-		o.BytesOut = 0
-	}
-	var revoked *string
-	if c := x.upgraded; c != nil {
-		o.BytesIn, o.BytesOut = c.octets()
-		revoked = c.revoked.Load()
-	}
-	o.Duration = time.Since(x.entry.Time)
-	if err := x.truncation(); err != nil && x.Context.Err() == nil {
-		o.Truncated = true
-		o.End(audit.BySite, safetext.Error(err))
-	} else if w.err == nil && err != nil {
-		o.Truncated = true
-		o.End(audit.ByClient, "left before the answer was complete")
-	} else if w.err != nil {
-		o.Truncated = true
-		o.End(audit.ByClient, safetext.Error(w.err))
-	}
-	if revoked != nil {
-		o.Truncated = true
-		o.End(audit.ByHeed, *revoked)
-	}
-	if x.proxy.cut.Load() {
-		o.Truncated = true
-		o.End(audit.ByHeed, "cut off, since heed is stopping")
-	}
-	if x.deferred != nil {
-		go x.endDeferred()
-	} else if x.recorded {
-		x.req.conn.counted.EnterRecorder()
-		x.proxy.config.Recorder.Ended(&x.entry)
-		x.req.conn.counted.LeaveRecorder()
-	}
-}
-
-// truncation returns what ended the site's answer early; nil when nothing did, or
-// when the client had all of the promised length by then.
-func (x *exchange) truncation() error {
-	if x.writer.whole && !errors.Is(x.download.err, upstream.ErrLonger) {
-		return nil
-	}
-	return x.download.err
 }
 
 // unreadEntry returns the record of a request that no handler has seen, of the client by

@@ -1,11 +1,9 @@
 package proxy
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/pace"
 	"heed/internal/safetext"
@@ -42,7 +40,7 @@ func forbidden(err error) denial {
 }
 
 // deny makes d the decision and prepares its answer.
-func (x *exchange) deny(d denial) {
+func (x *decision) deny(d denial) {
 	if !x.recorded {
 		x.describe()
 	}
@@ -50,13 +48,13 @@ func (x *exchange) deny(d denial) {
 }
 
 // refuse makes d the decision and prepares the answer: c, with the reason of d.
-func (x *exchange) refuse(d rules.Decision, detail string, c refusal.Case) {
+func (x *decision) refuse(d rules.Decision, detail string, c refusal.Case) {
 	x.entry.Decision, x.entry.Detail, c.Reason = d, detail, d.Reason
 	x.reply(c)
 }
 
 // refusePaced refuses x since its turn is too far off.
-func (x *exchange) refusePaced(a *pace.Answer) {
+func (x *decision) refusePaced(a *pace.Answer) {
 	by := x.entry.Decision
 	d := rules.Decision{Reason: rules.ReasonPaced, Group: by.Group, Token: by.Token, Piece: by.Piece, Role: by.Role}
 	if rule := refusal.WaitRule(&a.Position); rule.Line > 0 {
@@ -65,68 +63,27 @@ func (x *exchange) refusePaced(a *pace.Answer) {
 	x.refuse(d, "", refusal.Case{Paced: a})
 }
 
-// fail turns the Transport's error into an answer. A body that the client
-// broke is the client's fault and not the site's.
-func (x *exchange) fail(r *http.Request, err error) *http.Response {
-	o := &x.entry.Outcome
-	switch over, bad := x.upload.exceeded.Load(), x.upload.bad.Load(); {
-	case over != nil:
-		x.reply(refusal.Case{Reason: rules.ReasonLimit, Err: over})
-		o.End(audit.ByClient, over.Error())
-		return x.refusal.Response(r)
-	case x.paced != nil && x.req.effective.Mode != acl.Observe:
-		x.reply(refusal.Case{Reason: rules.ReasonPaced, Paced: x.paced})
-		why := errNoTurn
-		if errors.Is(err, errLate) {
-			why = errLate
-		}
-		o.End(audit.BySite, why.Error())
-		return x.refusal.Response(r)
-	case bad != nil:
-		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})
-		o.End(audit.ByClient, safetext.Error(*bad))
-	case errors.Is(err, acl.ErrDestination):
-		x.reply(refusal.Case{Reason: rules.ReasonDestination, Err: err})
-		o.Err = safetext.Error(err)
-	case errors.Is(err, acl.ErrSelf):
-		x.reply(refusal.Case{Reason: rules.ReasonLoop, Err: err})
-		o.Err = safetext.Error(err)
-	default:
-		x.reply(refusal.Case{Reason: rules.ReasonOriginUnreachable, Err: err})
-		by := audit.BySite
-		if upstream.FailureOf(err).ByProxy {
-			by = audit.ByUpstream
-		}
-		o.End(by, x.refusal.ErrorType+": "+safetext.Error(err))
-		x.closePort()
-	}
-	if x.Context.Err() != nil {
-		o.End(audit.ByClient, "left before the site answered")
-	}
-	return x.refusal.Response(r)
-}
-
 // reply prepares the answer for c without changing the decision: an allowed
 // request may still fail on its way.
-func (x *exchange) reply(c refusal.Case) {
+func (x *decision) reply(c refusal.Case) {
 	c.Entry, c.Host, c.Proxy = &x.entry, x.req.origin.Host, x.refuser()
 	x.refusal = refusal.New(c)
 }
 
 // refuser returns what answers contain of the proxy.
-func (x *exchange) refuser() refusal.Proxy {
+func (x *decision) refuser() refusal.Proxy {
 	q := &x.req
 	return refusal.Proxy{Member: x.proxy.statusName, Page: q.client.Listener, Mark: q.settings != nil && q.settings.Mark, Own: x.proxy.config.Own}
 }
 
 // remark returns the Proxy-Status field for a site's own answer; empty for none.
-func (x *exchange) remark() string { return x.refuser().Remark(&x.entry, x.paced) }
+func (x *decision) remark() string { return x.refuser().Remark(&x.entry, x.paced) }
 
 // closePort ends x without an answer if nothing listens at the port of this machine that a
 // client of OwnServices requests: programs look for a free port in that way, and the answer of a
 // proxy looks as if it was taken. That to a CONNECT does not; without it, Node's fetch requests the
 // tunnel again and again.
-func (x *exchange) closePort() {
+func (x *decision) closePort() {
 	if x.req.method == http.MethodConnect || x.refusal.ErrorType != upstream.ConnectionRefused || !x.toVacantPort() {
 		return
 	}
@@ -136,13 +93,13 @@ func (x *exchange) closePort() {
 
 // toVacantPort reports whether a client of OwnServices requests a port of this machine at which
 // nothing listens.
-func (x *exchange) toVacantPort() bool {
+func (x *decision) toVacantPort() bool {
 	s := x.proxy.config.OwnServices
 	return s != nil && s.Vacant(x.req.origin.HostPort())
 }
 
 // answer records x's refusal and writes it without asking the engine.
-func (x *exchange) answer(r *http.Request) {
+func (x *delivery) answer(r *http.Request) {
 	x.record()
 	x.closePort()
 	x.writer.send(x.refusal.Response(r))
@@ -152,7 +109,7 @@ func (x *exchange) answer(r *http.Request) {
 }
 
 // answerPanic answers for a panic before the first octet of an answer.
-func (x *exchange) answerPanic() {
+func (x *delivery) answerPanic() {
 	if !x.recorded {
 		x.deny(denial{reason: rules.ReasonInternal})
 		x.record()

@@ -49,9 +49,9 @@ func TestHeed_ABodyHasToComeInTime(t *testing.T) {
 
 // slowBodyOf is a body that in brings, for which the client has a second.
 func slowBodyOf(in io.ReadCloser) *slowBody {
-	x := &exchange{}
+	x := &delivery{}
 	x.req.settings = &Settings{Limits: limit.Limits{BodyTime: time.Second}}
-	return &slowBody{server: in, exchange: x, left: time.Second}
+	return &slowBody{server: in, of: x, left: time.Second}
 }
 
 // A client that sends a kilobyte now and then is not cut off.
@@ -78,7 +78,7 @@ func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
 		body := slowBodyOf(in)
 		go func() {
 			testkit.Delay(time.Second / 2)
-			w := &body.exchange.writer
+			w := &body.of.writer
 			w.interim.Lock()
 			w.final = true
 			w.interim.Unlock()

@@ -51,7 +51,7 @@ func (x *exchange) passTunnel(c *tunnelConn) {
 	x.upgraded, x.writer.status = c, http.StatusOK // finish closes it
 	x.proxy.open.add(c)
 	x.lasts(c)
-	t := &opaqueTunnel{x: x, client: c, site: x.site}
+	t := &opaqueTunnel{x: &x.decision, client: c, site: x.site}
 	reply := established
 	if remark := x.remark(); remark != "" {
 		reply = "HTTP/1.1 200 Connection established\r\nProxy-Status: " + remark + "\r\n\r\n"
@@ -70,7 +70,7 @@ func (x *exchange) passTunnel(c *tunnelConn) {
 func (x *exchange) passOpaque(c *tunnelConn) {
 	c.tunnel, x.upgraded, x.writer.status = nil, c, http.StatusOK
 	x.req.https, x.req.unseen = acl.Tunnel, rules.ReasonNotHTTP
-	t := &opaqueTunnel{x: x, client: c}
+	t := &opaqueTunnel{x: &x.decision, client: c}
 	if x.decide(x); x.refusal != nil {
 		t.end(audit.ByHeed, "the tunnel was closed: "+x.refusal.Phrase)
 		return
@@ -88,7 +88,7 @@ func (x *exchange) passOpaque(c *tunnelConn) {
 
 // opaqueTunnel is a tunnel that heed does not intercept, at work.
 type opaqueTunnel struct {
-	x      *exchange // of the CONNECT
+	x      *decision // of the CONNECT
 	client *tunnelConn
 	site   net.Conn
 	idle   time.Duration // without an octet in either direction the tunnel ends

@@ -22,7 +22,7 @@ type tunnelConn struct {
 
 	redirected *redirectedConn // that it is the octets of; nil: a client's own request has opened it
 
-	lasting     atomic.Pointer[exchange] // a tunnel that is not intercepted, or a WebSocket; else nil
+	lasting     atomic.Pointer[decision] // a tunnel that is not intercepted, or a WebSocket; else nil
 	revoked     atomic.Pointer[string]   // why recheck ended it; nil: it did not
 	read, wrote atomic.Int64             // octets that passed
 	writing     sync.Mutex               // held by Write until it has counted

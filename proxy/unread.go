@@ -106,11 +106,11 @@ func (c *clientConn) Hello() {
 
 // unread returns a request on c that no handler gets, of which seen could be read, as far as it
 // is known, with its record. site is its origin where seen does not show that; zero: none.
-func (c *clientConn) unread(seen *http.Request, site rules.Origin) *exchange {
+func (c *clientConn) unread(seen *http.Request, site rules.Origin) *decision {
 	if c.tunnel != nil {
 		c.tunnel.requests.Add(1)
 	}
-	x := &exchange{Context: context.Background(), proxy: c.proxy}
+	x := &decision{Context: context.Background(), proxy: c.proxy}
 	q := &x.req
 	*q = newRequest(c, seen, c.proxy.config.Live())
 	q.method = methodOf(seen.Method)

@@ -27,7 +27,7 @@ type use struct {
 }
 
 // findStatements fills in what the site states of the use of the page that the rules allow.
-func (x *exchange) findStatements(ctx context.Context, q *judge.Question, v *judge.Verdict) {
+func (x *decision) findStatements(ctx context.Context, q *judge.Question, v *judge.Verdict) {
 	x.use = x.newUse(&q.Query, v.Policy)
 	x.use.rules = v.Rules
 	x.use.Left = ctx.Done()
@@ -45,7 +45,7 @@ func (x *exchange) findStatements(ctx context.Context, q *judge.Question, v *jud
 }
 
 // newUse returns the use of the page that x requests, which p allows.
-func (x *exchange) newUse(q *judge.Query, p *rules.Policy) *use {
+func (x *decision) newUse(q *judge.Query, p *rules.Policy) *use {
 	r := &x.req
 	return &use{question: *q, Request: usage.Request{
 		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: q.Target,
@@ -76,7 +76,7 @@ func (u *use) refusalOf(reason rules.Reason) *signal.Refusal {
 
 // statesUse reports whether readUse has something to read in an answer with that header. It
 // is fast for a client without a purpose and an answer without a statement.
-func (x *exchange) statesUse(h http.Header) bool {
+func (x *delivery) statesUse(h http.Header) bool {
 	if x.use != nil {
 		return true
 	}
@@ -86,7 +86,7 @@ func (x *exchange) statesUse(h http.Header) bool {
 }
 
 // readsPage reports whether the page in the answer is read before it is delivered.
-func (x *exchange) readsPage() bool {
+func (x *delivery) readsPage() bool {
 	switch pages := x.req.settings.Signals.Pages; {
 	case pages == usage.NoPages:
 		return false
@@ -105,7 +105,7 @@ func said(v *signal.Verdict) string {
 
 // readUse judges the site's answer by what it says of the use of the page, and returns what
 // the client gets: the answer, or a refusal in its place.
-func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response {
+func (x *delivery) readUse(r *http.Request, resp *http.Response) *http.Response {
 	u, p := x.use, &x.req
 	if u == nil {
 		u = x.newUse(&judge.Query{
@@ -131,7 +131,7 @@ func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response 
 
 // refuseUse makes a refusal by the page the verdict on a request that was sent, and returns
 // it in place of resp; in observe mode resp.
-func (x *exchange) refuseUse(r *http.Request, resp *http.Response, refused *signal.Refusal) *http.Response {
+func (x *delivery) refuseUse(r *http.Request, resp *http.Response, refused *signal.Refusal) *http.Response {
 	u, o := x.use, &x.entry.Outcome
 	result := u.question.ByAnswer(u.rules, refused)
 	if result.Verdict == rules.Allow || result.Verdict == rules.WouldRefuse && x.entry.Decision.Verdict == rules.WouldRefuse {

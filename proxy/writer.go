@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heed/internal/memory"
-	"heed/proxy/http1"
 	"heed/proxy/server"
 )
 
@@ -20,7 +19,7 @@ import (
 type responseWriter struct {
 	http.ResponseWriter
 	h1       *server.Answer // the same as the ResponseWriter; nil: it is none
-	exchange *exchange
+	of       *delivery
 	status   int
 	written  int64
 	err      error       // the client could not be written to
@@ -30,8 +29,8 @@ type responseWriter struct {
 	stream   bool        // nothing is held back: the length is not known
 	whole    bool        // all of length has been sent; false where it is not known
 	hijacked bool
+	http2    bool // the request went out over HTTP/2
 
-	http2   bool       // the request went out over HTTP/2
 	interim sync.Mutex // guards 1xx answers, which net/http's HTTP/2 reports from a separate goroutine
 	final   bool       // no 1xx any more; guarded by interim
 }
@@ -50,7 +49,7 @@ func (w *responseWriter) WriteHeader(status int) {
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	if x := w.exchange; w.h1 != nil && x.refusal != nil {
+	if x := w.of; w.h1 != nil && x.refusal != nil {
 		w.h1.SetFields(nil)
 		w.h1.SetPhrase(&x.refusal.Phrase)
 	} else if w.h1 != nil {
@@ -87,7 +86,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 
 // begin notes that something is being written to an HTTP/2 stream.
 func (w *responseWriter) begin() {
-	if s := w.exchange.stream; s != nil {
+	if s := w.of.stream; s != nil {
 		s.note(time.Now())
 	}
 }
@@ -95,7 +94,7 @@ func (w *responseWriter) begin() {
 // end notes that it has been. It waits for endStalled, which uses the server's writer
 // as long as the handler runs.
 func (w *responseWriter) end() {
-	if s := w.exchange.stream; s != nil {
+	if s := w.of.stream; s != nil {
 		s.note(time.Time{})
 	}
 }
@@ -188,9 +187,9 @@ func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		t = &tunnelConn{Conn: c.Conn, head: c.Rest()}
 	}
 	if w.status != 0 { // a WebSocket: finish closes it when either side ends
-		w.exchange.upgraded = t
-		w.exchange.proxy.open.add(t)
-		w.exchange.lasts(t)
+		w.of.upgraded = t
+		w.of.proxy.open.add(t)
+		w.of.lasts(t)
 	}
 	return t, bufio.NewReadWriter(bufio.NewReaderSize(t, 16), bufio.NewWriterSize(t, 16)), nil
 }
@@ -199,45 +198,6 @@ func (w *responseWriter) isAnswered() bool {
 	w.interim.Lock()
 	defer w.interim.Unlock()
 	return w.final
-}
-
-// Attempt implements upstream.Hooks. A request that is sent once more needs another turn.
-func (w *responseWriter) Attempt() error { return w.exchange.retryTurn() }
-
-// Connected implements upstream.Hooks.
-func (w *responseWriter) Connected(http2 bool) bool {
-	w.http2 = http2
-	t := w.exchange.turn.Load()
-	return t == nil || t.Going()
-}
-
-// Written implements upstream.Hooks.
-func (w *responseWriter) Written() {
-	if t := w.exchange.turn.Load(); t != nil {
-		t.Started()
-	}
-}
-
-// Interim implements upstream.Hooks. It passes a 1xx answer on (RFC 9110 §15.2). 100 is
-// left to the server, which sends it when the site's own has let the body go.
-func (w *responseWriter) Interim(code int, header http.Header) {
-	w.interim.Lock()
-	defer w.interim.Unlock()
-	if code == http.StatusContinue || w.final {
-		return
-	}
-	http1.RemoveHopByHop(header)
-	http1.StripSpoofedStatus(header, w.exchange.proxy.config.Name)
-	major := 1
-	if w.http2 {
-		major = 2
-	}
-	w.exchange.proxy.via.Add(header, major, 1)
-	http1.DropLength(header, code, 2)
-	h := w.Header()
-	maps.Copy(h, header)
-	w.WriteHeader(code)
-	clear(h)
 }
 
 // answered ends the time of 1xx answers: net/http may still report one

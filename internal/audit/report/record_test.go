@@ -103,7 +103,7 @@ func (r *record) insert(table string, values ...any) {
 // file ends the record and returns where it lies.
 func (r *record) file() string {
 	r.t.Helper()
-	r.insert("commits", 1, r.micros(0), r.last["run"], r.last["configuration"], r.last["asker"], r.last["site"], r.last["body"],
+	r.insert("commits", 1, r.micros(24*time.Hour), r.last["run"], r.last["configuration"], r.last["asker"], r.last["site"], r.last["body"],
 		r.last["snapshot"], r.last["policy"], r.last["ground"], r.last["entry"], 0, 0, nil, bytes.Repeat([]byte{0xab}, 32), []byte{}, 0, []byte{}, []byte{}, []byte{})
 	r.must(r.tx.Commit())
 	r.must(r.db.Close())

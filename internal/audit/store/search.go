@@ -68,32 +68,37 @@ func (c *conn) Range() (first, last int64, err error) {
 	return first, last, err
 }
 
-// clockSlack is how much earlier than its predecessor a decision may be: clocks are set,
-// and decisions of one moment are recorded in any order.
+// clockSlack is how much later than the commit that covers it a decision may be: the clock may
+// be set back between the two.
 const clockSlack = time.Minute
 
-// SeqAt returns an entry.seq before the decisions from t on, found by bisection: a record
-// has no index of times. It is at most clockSlack of decisions too early; the
-// decisions before it are later than t only where the clock was set back by more than that.
-func (c *conn) SeqAt(t time.Time) (int64, error) {
-	from, to, err := c.Range()
-	if err != nil {
-		return 0, err
-	}
-	at := t.Add(-clockSlack).UnixMicro()
-	for to++; from < to; {
+// SeqAt returns an entry.seq before all decisions from t on, at most clockSlack of decisions and
+// those of one commit too early. It is found by bisection of the commits: none has an earlier
+// time than the one before it, whatever becomes of the clock.
+func (c *conn) SeqAt(t time.Time) (seq int64, err error) {
+	var from, to, when int64
+	err = c.row("SELECT coalesce(min(n), 1), coalesce(max(n), 0) FROM commits", &from, &to)
+	for to++; from < to && err == nil; {
 		middle := from + (to-from)/2
-		next, when := to, at
-		if err := c.row(fmt.Sprintf("SELECT seq, time FROM entry WHERE seq >= %d ORDER BY seq LIMIT 1", middle), &next, &when); err != nil {
-			return 0, err
-		}
-		if when >= at {
-			to = middle
+		if err = c.row(fmt.Sprintf("SELECT time FROM commits WHERE n = %d", middle), &when); when < t.Add(-clockSlack).UnixMicro() {
+			from = middle + 1
 		} else {
-			from = next + 1
+			to = middle
 		}
 	}
-	return from, nil
+	if err == nil {
+		seq, err = c.integer(fmt.Sprintf("SELECT 1 + coalesce((SELECT entry FROM commits WHERE n < %d ORDER BY n DESC LIMIT 1), (SELECT seq - 1 FROM entry ORDER BY seq LIMIT 1), 0)", from))
+	}
+	return seq, err
+}
+
+// since returns a condition on the table entry that leaves out decisions before f.From without a
+// look at their times.
+func (r *Reader) since(f *Filter) string {
+	if seq, err := r.SeqAt(f.From); err == nil && !f.From.IsZero() {
+		return fmt.Sprintf("seq >= %d", seq)
+	}
+	return "TRUE"
 }
 
 // Recent counts the requests since a time, from at most about most rows of counts, for Ranked.

@@ -256,3 +256,33 @@ func TestSearch_RankedClientsByName(t *testing.T) {
 		t.Errorf("%q, want %q, %v", all, want, err)
 	}
 }
+
+// A clock that was set back makes commits of one time: none of the decisions after it is left out.
+func TestSearch_DecisionsAfterTheClockWasSetBackAreSelected(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for _, at := range []time.Duration{2 * time.Hour, 0, time.Hour, 3 * time.Hour} {
+		if err := (audittest.Crawl{Entries: 300, Sites: 4, PerSecond: 1, Begin: begin.Add(at)}).Write(path, store.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record, err := store.OpenRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for from, want := range map[time.Duration]int{0: 1200, time.Hour: 900, 2 * time.Hour: 600, 3 * time.Hour: 300, 4 * time.Hour: 0} {
+		n := 0
+		if err := r.Entries(&store.Filter{From: begin.Add(from)}, func(*store.Entry) error { n++; return nil }); err != nil || n != want {
+			t.Errorf("from %v on there are %d, %v; want %d", from, n, err, want)
+		}
+	}
+	if seq, err := r.SeqAt(begin.Add(3 * time.Hour)); err != nil || seq < 901-120 {
+		t.Errorf("%v: of 300 decisions the last of 1200 begin with %d", err, seq)
+	}
+}

@@ -117,7 +117,7 @@ func (r *Reader) Sites(filter *Filter, row func(id int64, o rules.Origin, select
 
 // RequestedSites returns the sites of the decisions that filter selects.
 func (r *Reader) RequestedSites(filter *Filter) (all []rules.Origin, err error) {
-	err = r.each("SELECT DISTINCT scheme, host, port FROM site WHERE id IN (SELECT site FROM entry WHERE "+filter.Condition()+")", func(f *fields) { all = append(all, f.origin()) })
+	err = r.each("SELECT DISTINCT scheme, host, port FROM site WHERE id IN (SELECT site FROM entry WHERE "+r.since(filter)+" AND "+filter.Condition()+")", func(f *fields) { all = append(all, f.origin()) })
 	return all, err
 }
 
@@ -304,7 +304,7 @@ type Outcome struct {
 // Entries calls row with every decision that filter selects, in the order of
 // the record, until row returns an error.
 func (r *Reader) Entries(filter *Filter, row func(*Entry) error) error {
-	return r.entries(filter.selection(), row)
+	return r.entries(r.since(filter)+" AND "+filter.selection(), row)
 }
 
 // entries calls row with the decisions of a query, of which the text is what follows WHERE.
@@ -315,7 +315,7 @@ func (r *Reader) entries(where string, row func(*Entry) error) error {
 // Pull returns a func that returns the next of the decisions that filter selects, in the order
 // of the record; nil after the last. The caller calls stop.
 func (r *Reader) Pull(filter *Filter) (next func() (*Entry, error), stop func(), err error) {
-	rows, err := r.Query(entryQuery + filter.selection())
+	rows, err := r.Query(entryQuery + r.since(filter) + " AND " + filter.selection())
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", r.path, err)
 	}
@@ -383,7 +383,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 	if targets {
 		columns = ", method, target, redacted"
 	}
-	where := strings.Join(append(filter.Window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
+	where := strings.Join(append(filter.Window(), r.since(filter), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
 	q := &Request{}
 	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, turn, asked, status, from_site, bytes_in, bytes_out, site_answer, outcome.signals"+columns+
 		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) {
@@ -406,7 +406,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 func (r *Reader) Decisions(filter *Filter) (*Rows, error) {
 	where := filter.Condition()
 	if where != "TRUE" {
-		where = "seq IN (SELECT seq FROM entry WHERE " + where + ")"
+		where = "seq IN (SELECT seq FROM entry WHERE " + r.since(filter) + " AND " + where + ")"
 	}
 	return r.viewRows("SELECT * FROM decisions WHERE " + where + " ORDER BY seq")
 }

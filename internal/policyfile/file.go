@@ -167,6 +167,9 @@ func (f *File) write() {
 			return false
 		}
 	}
+	if _, _, db := f.waiting(""); db != nil {
+		_ = db.shrink(f.limit, time.Now()) // a failure is that of the next write, too
+	}
 	for open := true; open; {
 		select {
 		case <-f.wake:

@@ -223,6 +223,26 @@ func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
 	}
 }
 
+// A file written under a larger limit is made smaller at the start, without a policy to save.
+func TestHeed_ASmallerLimitHoldsFromTheStart(t *testing.T) {
+	const limit, each = 8 << 20, 100_000
+	dir := t.TempDir()
+	f, _ := openFile(t, dir, limit)
+	for n := range limit / each {
+		f.ForRoute("").Save(fmt.Sprint("key ", n), []byte("r"), make([]byte, each))
+		f.Flush()
+	}
+	closeFile(t, f)
+	f, _ = openFile(t, dir, limit/8)
+	closeFile(t, f)
+	if info, err := os.Stat(f.path); err != nil || info.Size() > limit/8+limit/64 {
+		t.Errorf("%v: %d octets, limit %d", err, info.Size(), limit/8)
+	}
+	f, _ = openFile(t, dir, limit/8)
+	holds(t, f.ForRoute(""), fmt.Sprint("key ", limit/each-1), "r", string(make([]byte, each)))
+	closeFile(t, f)
+}
+
 func TestRFC9309_ExpiredCopiesAreDeletedFromTheDisk(t *testing.T) {
 	t.Parallel()
 	f, _ := openFile(t, t.TempDir(), 1<<30)

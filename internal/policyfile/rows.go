@@ -243,7 +243,7 @@ func (d *database) write(limit int64, batch map[string]change, now time.Time) er
 		need += footprint(len(key), int(c.size()))
 		purge = purge || c.family
 	}
-	err := d.makeRoom(limit-need, now)
+	_, err := d.makeRoom(limit-need, now)
 	if err == nil {
 		err = d.writer.InTransaction(func() error { return d.changeAll(batch, now) })
 	}
@@ -283,31 +283,52 @@ func (d *database) changeAll(batch map[string]change, now time.Time) error {
 	return nil
 }
 
+// shrink makes the file smaller when it is larger than limit, an eighth more allowed: it was
+// written under a larger one.
+func (d *database) shrink(limit int64, now time.Time) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.closed {
+		return nil
+	}
+	octets, err := integer(d.writer, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+	if err != nil || octets <= limit+limit/maxShare {
+		return explained(err)
+	}
+	for removed := int64(1); err == nil && removed > 0; {
+		removed, err = d.makeRoom(limit, now)
+	}
+	if err == nil {
+		_, err = d.writer.Exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	return explained(err)
+}
+
 // makeRoom removes the policies that were written longest ago until about limit octets of the
-// file are in use, and those older than maxAge.
-func (d *database) makeRoom(limit int64, now time.Time) error {
+// file are in use, and those older than maxAge, at most maxRemoved.
+func (d *database) makeRoom(limit int64, now time.Time) (removed int64, err error) {
 	used, err := integer(d.writer, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	dead := now.Add(-maxAge).UnixNano()
 	first, err := d.writer.One("SELECT saved FROM policy ORDER BY rowid LIMIT 1")
 	if err != nil || first == nil {
-		return err
+		return 0, err
 	}
 	if oldest, is := first[0].(int64); is && used <= limit && oldest > dead {
-		return nil
+		return 0, nil
 	}
 	last := int64(0) // rowid of what goes
 	rows, err := d.writer.Query("SELECT rowid, saved, length(key), length(record) + ifnull(length(snapshot), 0) FROM policy ORDER BY rowid LIMIT ?", int64(maxRemoved))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for {
 		row, err := rows.Next()
 		if err != nil {
 			rows.Close()
-			return err
+			return 0, err
 		}
 		if row == nil {
 			break
@@ -318,7 +339,7 @@ func (d *database) makeRoom(limit int64, now time.Time) error {
 				of[i] = n
 			} else {
 				rows.Close()
-				return &damage{what: "a row is not as heed writes it"}
+				return 0, &damage{what: "a row is not as heed writes it"}
 			}
 		}
 		if used <= limit && of[1] > dead {
@@ -328,8 +349,7 @@ func (d *database) makeRoom(limit int64, now time.Time) error {
 		used -= footprint(int(of[2]), int(of[3]))
 	}
 	rows.Close()
-	_, err = d.writer.Exec("DELETE FROM policy WHERE rowid <= ?", last)
-	return err
+	return d.writer.Exec("DELETE FROM policy WHERE rowid <= ?", last)
 }
 
 // footprint is about how many octets of the file a policy uses.

@@ -76,13 +76,25 @@ func (w *Writer) complete() {
 		case <-w.stop:
 			return
 		}
-		wait = completeEvery
-		if w.Complete() != nil {
+		if wait = completeEvery; w.completeWithin() != nil {
 			wait = retryEvery
 			w.signal()
-			continue
 		}
-		w.prune()
+	}
+}
+
+// completeWithin completes audit.db, and removes what is too old or too much: all that is beyond
+// the size at once, and audit.db is completed in between.
+func (w *Writer) completeWithin() error {
+	for {
+		if err := w.Complete(); err != nil || !w.prune() {
+			return err
+		}
+		select {
+		case <-w.stop:
+			return nil
+		default:
+		}
 	}
 }
 

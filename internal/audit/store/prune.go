@@ -34,6 +34,7 @@ type pruner struct {
 	tail    func() int64 // octets of the tail
 	newPart func()       // begins a new part with the next commit
 
+	large  bool  // the record was too large before the last step
 	failed bool  // the last step failed
 	begun  bool  // resume was called
 	target int64 // the last commit of the part being removed; 0: none
@@ -59,16 +60,22 @@ func (p *pruner) step(now time.Time) (more bool, err error) {
 		p.begun = true
 	}
 	p.grow(s, now)
+	coming := min(2*p.tail(), p.limits.size/8) // audit.db takes what the tail has before that is emptied, while the tail grows
+	p.large = p.limits.size > 0 && s.used+coming > p.limits.size/10*9
 	if p.target == 0 {
 		if p.target, err = p.chooseTarget(s, now); err != nil {
 			return false, err
 		}
 	}
-	if p.target > 0 {
+	if p.target > 0 && (s.free < vacuumPages || !p.tooLarge(s)) {
 		return true, p.remove(now)
 	}
-	return p.vacuum(s)
+	more, err = p.vacuum(s)
+	return more || p.target > 0, err
 }
+
+// tooLarge reports whether the files are too large, with their free pages.
+func (p *pruner) tooLarge(s size) bool { return p.limits.size > 0 && s.file > p.limits.size }
 
 // resume continues the removal of a part that an earlier process began.
 func (p *pruner) resume() error {
@@ -110,18 +117,17 @@ func (p *pruner) chooseTarget(s size, now time.Time) (target int64, err error) {
 	}
 	end := micro(now.Add(-p.limits.keep))
 	old := p.limits.keep > 0 && oldest < end
-	large := p.limits.size > 0 && s.used > p.limits.size/10*9
-	if !old && !large {
+	if !old && !p.large {
 		return 0, nil
 	}
 	if run == p.db.head.last[runTable] { // there is only one part
-		if large && p.db.head.last[entryTable] > p.part.entries {
+		if p.large && p.db.head.last[entryTable] > p.part.entries {
 			p.startPart()
 		}
 		return 0, nil
 	}
 	target, last, err := p.db.partEnd(run)
-	if err != nil || !large && last >= end {
+	if err != nil || !p.large && last >= end {
 		return 0, err
 	}
 	return target, nil
@@ -201,8 +207,7 @@ func (p *pruner) remove(now time.Time) error {
 // vacuum releases free pages when there are many or the file is too large, and
 // reports whether there are more.
 func (p *pruner) vacuum(s size) (more bool, err error) {
-	tooLarge := p.limits.size > 0 && s.file > p.limits.size
-	if s.free == 0 || !tooLarge && s.free*s.page < s.file/2 {
+	if s.free == 0 || !p.tooLarge(s) && s.free*s.page < s.file/2 {
 		return false, nil
 	}
 	_, err = p.db.Exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))

@@ -254,13 +254,13 @@ func newKeptHash() hash.Hash {
 	return h
 }
 
-// prune does one step of pruning. Decisions are written to the tail meanwhile. After
-// an error it is tried again later.
-func (w *Writer) prune() {
+// prune does one step of pruning, and reports whether the record is still too large. Decisions
+// are written to the tail meanwhile. After an error it is tried again later.
+func (w *Writer) prune() (urgent bool) {
 	w.completing.Lock()
 	defer w.completing.Unlock()
 	if w.db.log == nil { // it is not open
-		return
+		return false
 	}
 	more, err := w.pruner.step(w.o.Now())
 	if n := len(w.db.known); err == nil {
@@ -272,7 +272,9 @@ func (w *Writer) prune() {
 	}
 	if w.pruner.failed = err != nil; more && err == nil {
 		w.signal()
+		return w.pruner.large
 	}
+	return false
 }
 
 func (w *Writer) tailOctets() int64 {

@@ -345,7 +345,8 @@ const maxSteps = 1 << 24
 const (
 	stepsPerRule  = 16 // for a rule that is tried
 	stepsPerPiece = 16 // for each piece of its pattern
-	stepsPerNode  = 8  // for a node of an index
+	stepsPerNode  = 8  // for a beginning of a target that is looked up in an index
+	stepsPerOctet = 3  // for an octet of a target that is hashed for that
 	stepsPerGram  = 3  // for an octet of a target whose grams are looked up
 	stepsPerVisit = 64 // for a rule of which a piece is compared where a gram was found
 	octetsPerStep = 16 // octets that are compared, or skipped, in one go

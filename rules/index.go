@@ -3,67 +3,86 @@ package rules
 import (
 	"cmp"
 	"encoding/binary"
+	"math/bits"
+	"math/rand/v2"
 	"slices"
-	"sort"
 	"strings"
 )
 
 // index finds the rule that decides about a target among the rules of the groups that
 // one name merges, in time that depends on the target and hardly on their number.
 //
-// The rules are sorted by their first pieces. Whatever begins a target is in order not after
-// it, and begins whatever is in order between the two. So the rules whose first piece begins
-// the target are the last one that is not after it, if its piece does, and those whose pieces
-// begin that one's: before leads from each rule to the next of these.
+// It is a hash table of the rules by their first pieces. Of each beginning of a target that is as
+// long as one of them, the rules are tried, the longest first.
 //
 // Where more than fewWild rules with wildcards have the same first piece, they are in grams,
 // and one of them is here in their place, with gramsHere.
 type index struct {
-	rules []indexed
-	grams grams
+	slots   []uint32 // noRule, or a rule and above it tagBits of the hash of its first piece
+	used    int      // of slots
+	lengths []uint64 // a bit for each length of a first piece
+	grams   grams
 }
-
-// indexed is a rule of an index.
-type indexed struct {
-	rule   uint32
-	before int32  // the place of the last one before it whose first piece begins its own; -1: none
-	size   uint16 // of its first piece
-}
-
-// first returns the first piece of a rule.
-func (r *indexed) first(f *file) string { return f.text[f.rules[r.rule&ruleMask].pattern:][:r.size] }
-
-// gramsHere marks a rule that is here in place of those in grams with the same first piece.
-const gramsHere = 1 << 30
 
 const (
+	noRule    = 1<<32 - 1 // no rule has ruleMask
+	gramsHere = 1 << 31   // marks a rule that is here in place of those in grams with the same first piece
+	tagBits   = 31 - ruleBits
+
 	fewRules = 16 // up to so many rules, trying each costs less than an index
 	fewWild  = 8  // up to so many rules with one first piece, trying each costs less than a search for grams
 )
 
+// A hash of octets is the polynomial with these coefficients at hashPoint, modulo a prime. The
+// point is random, so that no file can have many first pieces with the same hash.
+const hashPrime = 1<<61 - 1
+
+var hashPoint = 1<<32 + rand.Uint64N(hashPrime-1<<33)
+
+// addHash returns the hash of octets with the given hash and c.
+func addHash(hash uint64, c byte) uint64 {
+	high, low := bits.Mul64(hash, hashPoint)
+	hash = low&hashPrime + (low>>61 | high<<3) + uint64(c) + 1
+	if hash >= hashPrime {
+		hash -= hashPrime
+	}
+	return hash
+}
+
+// slot returns the first slot that may have rules with this hash, and their tag.
+func (x *index) slot(hash uint64) (at int, tag uint32) {
+	return int(uint64(uint32(hash>>29)) * uint64(len(x.slots)) >> 32), uint32(hash) & (1<<tagBits - 1) << ruleBits
+}
+
 // find returns the rule that decides about target; -1 when none matches.
 func (x *index) find(s *judging, f *file, target string) int {
-	after := sort.Search(len(x.rules), func(i int) bool {
-		r := &x.rules[i]
-		s.steps -= stepsPerNode + int(r.size)/octetsPerStep
-		return r.first(f) > target
-	})
-	if after == 0 {
-		return -1
+	var room [16]uint32
+	found, hash := room[:0], uint64(0)
+	most := min(len(target), 64*len(x.lengths)-1)
+	for size := 0; size <= most && s.steps >= 0; size++ {
+		if x.lengths[size/64]>>(size%64)&1 != 0 {
+			at, tag := x.slot(hash)
+			for s.steps -= stepsPerNode; x.slots[at] != noRule; s.steps-- {
+				if x.slots[at]&^(ruleMask|gramsHere) == tag {
+					found = append(found, x.slots[at])
+				}
+				if at++; at == len(x.slots) {
+					at = 0
+				}
+			}
+		}
+		if size < most {
+			hash = addHash(hash, target[size])
+		}
 	}
-	best, from, common := -1, -1, 0
-	for last := x.rules[after-1].first(f); common < min(len(last), len(target)) && last[common] == target[common]; {
-		common++
-	}
-	s.steps -= common
-	for i := after - 1; i >= 0 && s.steps >= 0; i = int(x.rules[i].before) {
-		switch r := &x.rules[i]; {
-		case int(r.size) > common: // it does not begin the target
-			s.steps--
-		case r.rule&gramsHere == 0:
-			best = s.try(f, r.rule, target, best)
-		default:
-			from = int(r.size) // the shortest is last
+	s.steps -= stepsPerOctet * most
+	best, from := -1, -1
+	for _, slot := range slices.Backward(found) {
+		id := slot & ruleMask
+		if slot&gramsHere == 0 {
+			best = s.try(f, id, target, best)
+		} else if first := f.firstPiece(id); strings.HasPrefix(target, first) {
+			from = len(first) // the shortest is last
 		}
 	}
 	if from >= 0 {
@@ -74,67 +93,99 @@ func (x *index) find(s *judging, f *file, target string) int {
 
 // size returns how many bytes of memory x takes.
 func (x *index) size() int {
-	return 96 + 12*cap(x.rules) + 4*cap(x.grams.starts) + 4*cap(x.grams.rules)
+	return 128 + allocated(4*cap(x.slots)) + allocated(8*cap(x.lengths)) + 4*cap(x.grams.starts) + 4*cap(x.grams.rules)
 }
 
-// newIndex returns the index of rules, at least one, and changes their order; the text of f
-// must be complete.
+// newIndex returns the index of rules, at least one, in the order of the file, and changes their
+// order; the text of f must be complete.
 func newIndex(f *file, rules []uint32) *index {
-	x, wild := new(index), []uint32(nil)
-	isWild := func(id uint32) bool { return f.rules[id].line&ruleWild != 0 }
-	slices.SortFunc(rules, func(a, b uint32) int { return strings.Compare(f.firstPiece(a), f.firstPiece(b)) })
-	for len(rules) > 0 {
-		first := f.firstPiece(rules[0])
-		end := slices.IndexFunc(rules, func(id uint32) bool { return f.firstPiece(id) != first })
-		if end < 0 {
-			end = len(rules)
-		}
-		own, from := rules[:end], len(wild)
-		rules = rules[end:]
-		for _, id := range own {
-			if isWild(id) {
-				wild = append(wild, id)
-			}
-		}
-		if len(wild)-from > fewWild {
-			x.add(f, wild[from]|gramsHere)
-			own = slices.DeleteFunc(own, isWild)
+	x, wild, inGrams := &index{slots: emptySlots(len(rules))}, []uint32(nil), []uint32(nil)
+	for _, id := range rules {
+		if f.rules[id].line&ruleWild != 0 {
+			wild = append(wild, id)
 		} else {
-			wild = wild[:from]
-		}
-		for _, id := range slices.Backward(f.withoutCopies(own)) { // the better are looked at first
 			x.add(f, id)
 		}
 	}
-	x.rules = fit(x.rules)
-	x.grams = newGrams(f, wild)
+	slices.SortFunc(wild, func(a, b uint32) int { return strings.Compare(f.firstPiece(a), f.firstPiece(b)) })
+	for len(wild) > 0 {
+		first := f.firstPiece(wild[0])
+		end := slices.IndexFunc(wild, func(id uint32) bool { return f.firstPiece(id) != first })
+		if end < 0 {
+			end = len(wild)
+		}
+		if own := wild[:end]; end > fewWild {
+			x.add(f, own[0]|gramsHere)
+			inGrams = append(inGrams, own...)
+		} else {
+			for _, id := range f.withoutCopies(own) {
+				x.add(f, id)
+			}
+		}
+		wild = wild[end:]
+	}
+	if many := x.slots; len(many) > len(emptySlots(x.used+x.used/8)) {
+		x.slots, x.used = emptySlots(x.used), 0
+		for _, slot := range many {
+			if slot != noRule {
+				x.add(f, slot&(ruleMask|gramsHere))
+			}
+		}
+	}
+	x.lengths = fit(x.lengths)
+	x.grams = newGrams(f, inGrams)
 	return x
 }
 
-// add adds a rule that is in order after those of x.
+// emptySlots returns slots for rules, of which a third stays free.
+func emptySlots(rules int) []uint32 {
+	return slices.Repeat([]uint32{noRule}, rules+rules/2+1)
+}
+
+// add adds a rule, unless it is without wildcards and differs from another one in its line only.
 func (x *index) add(f *file, rule uint32) {
-	first, before := f.firstPiece(rule&ruleMask), len(x.rules)-1
-	for before >= 0 && !strings.HasPrefix(first, x.rules[before].first(f)) {
-		before = int(x.rules[before].before)
+	id := rule & ruleMask
+	first, hash := f.firstPiece(id), uint64(0)
+	for i := range len(first) {
+		hash = addHash(hash, first[i])
 	}
-	x.rules = append(x.rules, indexed{rule, int32(before), uint16(len(first))})
+	for len(x.lengths) <= len(first)/64 {
+		x.lengths = append(x.lengths, 0)
+	}
+	x.lengths[len(first)/64] |= 1 << (len(first) % 64)
+	at, tag := x.slot(hash)
+	for x.slots[at] != noRule {
+		if other := x.slots[at]; other&^(ruleMask|gramsHere) == tag && f.rules[id].line&ruleWild == 0 && f.orderOfCopies(id, other&ruleMask) == 0 {
+			return
+		}
+		if at++; at == len(x.slots) {
+			at = 0
+		}
+	}
+	x.slots[at] = rule | tag
+	x.used++
 }
 
 // withoutCopies sorts rules, the better first, and returns them without those that
 // differ from another one in their line only. A rule may have a mark above ruleBits.
 func (f *file) withoutCopies(rules []uint32) []uint32 {
-	order := func(a, b uint32) int {
-		r, o := &f.rules[a&ruleMask], &f.rules[b&ruleMask]
-		if r.length != o.length {
-			return cmp.Compare(o.length, r.length)
-		}
-		if x, y := r.line&^ruleLine, o.line&^ruleLine; x != y {
-			return cmp.Compare(y, x)
-		}
-		return strings.Compare(f.pattern(r), f.pattern(o))
+	slices.SortFunc(rules, func(a, b uint32) int {
+		return cmp.Or(f.orderOfCopies(a, b), cmp.Compare(a&ruleMask, b&ruleMask))
+	})
+	return slices.CompactFunc(rules, func(a, b uint32) bool { return f.orderOfCopies(a, b) == 0 })
+}
+
+// orderOfCopies compares rules for a sort that has the better first; 0 when they differ in their
+// line only. They may have a mark above ruleBits.
+func (f *file) orderOfCopies(a, b uint32) int {
+	r, o := &f.rules[a&ruleMask], &f.rules[b&ruleMask]
+	if r.length != o.length {
+		return cmp.Compare(o.length, r.length)
 	}
-	slices.SortFunc(rules, func(a, b uint32) int { return cmp.Or(order(a, b), cmp.Compare(a&ruleMask, b&ruleMask)) })
-	return slices.CompactFunc(rules, func(a, b uint32) bool { return order(a, b) == 0 })
+	if x, y := r.line&^ruleLine, o.line&^ruleLine; x != y {
+		return cmp.Compare(y, x)
+	}
+	return strings.Compare(f.pattern(r), f.pattern(o))
 }
 
 // indexKey returns the key of the index for a list of groups.

@@ -3,6 +3,7 @@ package cache
 import (
 	"cmp"
 	"crypto/sha256"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -122,30 +123,42 @@ func (m *Memory) countLocked(p *originSlot) {
 		m.recountLocked(p, true)
 	}
 	for len(m.slots) > m.maxEntries || m.bytes > m.maxBytes {
-		victim := m.victimLocked()
-		if victim == nil {
+		victim := m.victimLocked(p)
+		switch {
+		case victim == nil:
 			return // all in use: the next unpin makes room
+		case m.bytes > m.maxBytes && victim.compact():
+			size := victim.size()
+			m.bytes += size - victim.counted
+			victim.counted = size
+		default:
+			m.removeLocked(victim)
 		}
-		m.removeLocked(victim)
 	}
 }
 
-// victimLocked returns the slot to evict: the one of lowest value in a sample. Pinned slots
-// are skipped, because a request waits for them.
-func (m *Memory) victimLocked() *originSlot {
+// victimLocked returns the slot to evict: the one of lowest value in a sample, and of last, which
+// may be large and the cause. Pinned slots are skipped, because a request waits for them.
+func (m *Memory) victimLocked(last *originSlot) *originSlot {
 	var victim *originSlot
 	var least int64
+	consider := func(p *originSlot) {
+		if p.pins > 0 {
+			return
+		}
+		if worth := p.value(m.now); victim == nil || worth < least {
+			victim, least = p, worth
+		}
+	}
 	drawn := 0
 	for p := range m.slots {
 		if drawn++; drawn > evictionSample && victim != nil || drawn > maxDrawn {
 			break
 		}
-		if p.pins > 0 {
-			continue
-		}
-		if worth := p.value(m.now); victim == nil || worth < least {
-			victim, least = p, worth
-		}
+		consider(p)
+	}
+	if _, held := m.slots[last]; held {
+		consider(last)
 	}
 	return victim
 }
@@ -206,6 +219,8 @@ const (
 	// fetchBonus is for slots whose site would have to be requested again: others are on the
 	// disk.
 	fetchBonus = 5 * time.Minute
+	// sizePenalty is for each doubling of a size of 4 KiB: a large slot takes the room of many.
+	sizePenalty = time.Minute
 	// emptyPenalty is for slots without a copy that could be used in place of a fetch.
 	emptyPenalty = 24 * time.Hour
 )
@@ -325,9 +340,28 @@ func (p *originSlot) touch(now time.Time) {
 	p.reused.Store(true)
 }
 
-// value returns the value of keeping p: slots of lower value are evicted first.
+// compact makes the policies of p smaller, and reports whether one became so.
+func (p *originSlot) compact() (smaller bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, v := range p.variants {
+		e := *v.entry
+		if e.policy = e.policy.Compact(); e.lastGood != nil {
+			e.lastGood = e.lastGood.Compact()
+		}
+		if e.policy == v.policy && e.lastGood == v.entry.lastGood {
+			continue
+		}
+		smaller, p.variants[i] = true, &variant{entry: &e, name: v.name}
+		p.variants[i].lastUsed.Store(v.lastUsed.Load())
+	}
+	return smaller
+}
+
+// value returns the value of keeping p: slots of lower value are evicted first. p.counted must
+// not change meanwhile.
 func (p *originSlot) value(now time.Time) int64 {
-	w := p.lastUsed.Load()
+	w := p.lastUsed.Load() - int64(sizePenalty)*int64(bits.Len64(uint64(p.counted)>>12))
 	if p.reused.Load() {
 		w += int64(reuseBonus)
 	}

@@ -84,6 +84,64 @@ func TestHeed_TheBytesAreBounded(t *testing.T) {
 	}
 }
 
+// rulesFile returns the entry of a site with many rules.
+func rulesFile(count int, now time.Time) *entry {
+	var b strings.Builder
+	b.WriteString("User-agent: *\n")
+	for i := range count {
+		fmt.Fprintf(&b, "Disallow: /catalog/section-%d/\n", i)
+	}
+	a := said(200)
+	a.body = []byte(b.String())
+	return next(nil, a, now, 0, rules.Standard)
+}
+
+// Of large files, a hundredth of the memory has room for 100,000 rules.
+func TestHeed_LargeFilesStayInMemoryCompact(t *testing.T) {
+	t.Parallel()
+	const sites = 6
+	s := &store{Memory: NewMemory(0, sites*defaultMaxBytes/100)}
+	now, e := start, rulesFile(100_000, start)
+	for range 2 {
+		for n := range sites {
+			now = now.Add(time.Second)
+			if p := s.find(numbered(n)); p == nil {
+				put(s, numbered(n), e, now)
+			} else {
+				p.touch(now)
+			}
+		}
+	}
+	if n, bytes := s.size(); n != sites || bytes > s.maxBytes {
+		t.Errorf("%d of %d sites are in memory, in %d bytes", n, sites, bytes)
+	}
+}
+
+// A large file does not push out small ones that are in use.
+func TestHeed_ALargeFilePushesOutFewSmallOnes(t *testing.T) {
+	t.Parallel()
+	s := &store{Memory: NewMemory(0, 8<<20)}
+	now, small := start, after(said(404))
+	count := 0
+	for ; s.bytes+2000 < s.maxBytes; count++ {
+		now = now.Add(time.Millisecond)
+		put(s, numbered(count), small, now).touch(now)
+	}
+	for n := range 3 {
+		now = now.Add(time.Second)
+		put(s, rules.Origin{Scheme: "https", Host: fmt.Sprintf("large-%d.example.test", n), Port: 443}, rulesFile(60_000, now), now)
+	}
+	left := 0
+	for n := range count {
+		if s.find(numbered(n)) != nil {
+			left++
+		}
+	}
+	if left < count*9/10 {
+		t.Errorf("%d of %d small ones are left", left, count)
+	}
+}
+
 // A policy remembers the agents that asked: it grows between fetches.
 // Of places used at the same time, those go first that are the least trouble to
 // have again.
@@ -114,7 +172,7 @@ func TestHeed_WhatIsCheapToHaveAgainGoesFirst(t *testing.T) {
 	s.now = now
 	drawn := map[*originSlot]int{} // at random, so that one sample may miss it
 	for range 100 {
-		drawn[s.victimLocked()]++
+		drawn[s.victimLocked(nil)]++
 	}
 	if drawn[order[0]] < 50 || drawn[order[5]] > 0 {
 		t.Errorf("of 100 times the cheapest would go %d times, the dearest %d times", drawn[order[0]], drawn[order[5]])

@@ -343,13 +343,14 @@ const maxSteps = 1 << 24
 // What is counted: an octet of a target that is looked up or searched is a step. To
 // that come
 const (
-	stepsPerRule  = 16 // for a rule that is tried
-	stepsPerPiece = 16 // for each piece of its pattern
-	stepsPerNode  = 8  // for a beginning of a target that is looked up in an index
-	stepsPerOctet = 3  // for an octet of a target that is hashed for that
-	stepsPerGram  = 3  // for an octet of a target whose grams are looked up
-	stepsPerVisit = 64 // for a rule of which a piece is compared where a gram was found
-	octetsPerStep = 16 // octets that are compared, or skipped, in one go
+	stepsPerRule  = 16      // for a rule that is tried
+	stepsPerPiece = 16      // for each piece of its pattern
+	stepsPerNode  = 8       // for a beginning of a target that is looked up in an index
+	stepsPerBlock = 1 << 16 // for a block of a compressed text
+	stepsPerOctet = 3       // for an octet of a target that is hashed for that
+	stepsPerGram  = 3       // for an octet of a target whose grams are looked up
+	stepsPerVisit = 64      // for a rule of which a piece is compared where a gram was found
+	octetsPerStep = 16      // octets that are compared, or skipped, in one go
 )
 
 // judging is the state of a decision.

@@ -56,14 +56,14 @@
 //
 // # Cost
 //
-// A Decision takes time by the length of the target, the logarithm of the number of
-// rules and, a nanosecond each, the number of those with wildcards: only those whose
-// rarest three octets are in the target are compared with it. A budget bounds what is
+// A Decision takes time by the length of the target and, a nanosecond each, the number of
+// rules with wildcards: only those whose rarest three octets are in the target are compared
+// with it. A budget bounds what is
 // compared with one Target, in all of its readings, to about 20 ms; more is
 // refused as too complex. A Decision allocates nothing once the
 // policy has met the agent. A Policy takes less than twice the memory of the
 // file; lists of different paths or names of a few letters take up to seven
-// times as much. To that comes what it remembers of agents, at most
+// times as much; one of a large file can be made smaller ([Policy.Compact], compact.go). To that comes what it remembers of agents, at most
 // [MaxRemembered].
 //
 // Outside package: golang.org/x/net/idna, for host names that are not ASCII.

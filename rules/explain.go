@@ -219,6 +219,9 @@ func (e *engine) agentLineNumbers(at int) []int {
 	}
 	slices.Sort(places)
 	walk := lines{text: e.text, next: e.start}
+	if e.packed != nil {
+		walk.text = e.part(0, e.packed.size, nil)
+	}
 	var numbers []int
 	for _, _, ok := walk.line(); ok && len(places) > 0; _, _, ok = walk.line() {
 		for len(places) > 0 && places[0] < walk.next {

@@ -197,7 +197,7 @@ func (p *parser) keepField(kind FieldKind, value Part) {
 
 func (f *file) field(i int) Field {
 	c := f.fields[i]
-	return Field{Kind: c.kind, Value: f.text[c.value:][:c.size], Line: int(c.line), Apart: c.apart}
+	return Field{Kind: c.kind, Value: f.part(int(c.value), int(c.size), nil), Line: int(c.line), Apart: c.apart}
 }
 
 // Field is a line of a robots.txt beyond RFC 9309's own. Access ignores it.

@@ -13,6 +13,7 @@ import (
 type file struct {
 	differences
 	text   string
+	packed *blocks         // if not nil, text is only what follows it
 	start  int             // of the file in text, after a byte order mark
 	rules  []rule          // in the order of the file
 	groups []uint32        // the first rule of each group
@@ -24,12 +25,20 @@ type file struct {
 
 // pack adds a packed pattern to the text, and before it the position of its line.
 func (f *file) pack(at Part, packed []byte) uint32 {
-	var position [positionSize]byte
-	binary.LittleEndian.PutUint32(position[:], uint32(at.From))
-	binary.LittleEndian.PutUint16(position[4:], uint16(at.To-at.From))
-	f.extra.Write(position[:])
+	f.extra.Write(appendPosition(nil, at))
 	f.extra.Write(packed)
 	return uint32(len(f.text) + f.extra.Len() - len(packed))
+}
+
+// appendPosition appends the position of a line as it is before a packed pattern.
+func appendPosition(b []byte, at Part) []byte {
+	return binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint32(b, uint32(at.From)), uint16(at.To-at.From))
+}
+
+// positionIn reverses appendPosition.
+func positionIn(text string) Part {
+	from := int(binary.LittleEndian.Uint32([]byte(text[:4])))
+	return Part{from, from + int(binary.LittleEndian.Uint16([]byte(text[4:positionSize])))}
 }
 
 const (
@@ -57,11 +66,15 @@ func (f *file) repeats(r *rule, packed []byte) bool {
 	return text[at:][:before.size] == view(packed)
 }
 
-// packedPosition returns where the line of a packed rule is.
-func packedPosition(text string, r *rule) Part {
-	position := []byte(text[r.pattern-positionSize : r.pattern])
-	from := int(binary.LittleEndian.Uint32(position))
-	return Part{from, from + int(binary.LittleEndian.Uint16(position[4:]))}
+// part returns size octets of the text from at on. Where it is packed, that may take steps.
+func (f *file) part(at, size int, steps *int) string {
+	if f.packed == nil {
+		return f.text[at:][:size]
+	}
+	if at >= f.packed.size {
+		return f.text[at-f.packed.size:][:size]
+	}
+	return f.packed.part(at, at+size, steps)
 }
 
 // finish completes the file when all lines are read.
@@ -100,23 +113,55 @@ func (f *file) groupEnd(g uint32) uint32 {
 	return uint32(len(f.rules))
 }
 
+// compress replaces the text of f, which is that of s, by its blocks. What is added to it is kept as
+// it is: there are the patterns with wildcards, since a decision looks at many of them, and the names.
+func (f *file) compress(s *Snapshot) {
+	text := f.text
+	var added strings.Builder
+	added.WriteString(text[s.Size:])
+	f.rules, f.names = append([]rule(nil), f.rules...), append([]name(nil), f.names...)
+	for i := range f.rules {
+		if r := &f.rules[i]; r.line&ruleWild != 0 && r.line&rulePacked == 0 {
+			position := appendPosition(nil, f.lineOf(r))
+			added.Write(position)
+			at := s.Size + added.Len()
+			added.WriteString(strings.ReplaceAll(f.pattern(r), "*", string([]byte{codeStar})))
+			r.pattern, r.line = uint32(at), r.line|rulePacked
+		}
+	}
+	for i := range f.names {
+		if n := &f.names[i]; int(n.text) < s.Size {
+			at := s.Size + added.Len()
+			added.WriteString(f.nameText(i))
+			n.text = uint32(at)
+		}
+	}
+	f.text, f.packed = strings.Clone(added.String()), &blocks{packed: s.blocks, size: s.Size}
+}
+
 // pattern returns the pattern of a rule.
-func (f *file) pattern(r *rule) string { return f.text[r.pattern:][:r.size] }
+func (f *file) pattern(r *rule) string { return f.part(int(r.pattern), int(r.size), nil) }
 
 // ruleText returns the line of a rule as the site wrote it, and its number.
 func (f *file) ruleText(id int) (text string, line int) {
 	r := &f.rules[id]
-	line = int(r.line & ruleLine)
+	at := f.lineOf(r)
+	return f.part(at.From, at.To-at.From, nil), int(r.line & ruleLine)
+}
+
+// lineOf returns where the line of a rule is.
+func (f *file) lineOf(r *rule) Part {
 	if r.line&rulePacked != 0 {
-		at := packedPosition(f.text, r)
-		return f.text[at.From:at.To], line
+		return positionIn(f.part(int(r.pattern)-positionSize, positionSize, nil))
 	}
 	end := int(r.pattern) + int(r.size)
 	if r.line&ruleEnds != 0 {
 		end++
 	}
-	from := max(f.start, 1+strings.LastIndexAny(f.text[:end], "\r\n"))
-	return strings.Trim(f.text[from:end], " \t\v\f"), line
+	from := max(f.start, end-MaxLine)
+	text := f.part(from, end-from, nil)
+	at := Part{1 + strings.LastIndexAny(text, "\r\n"), len(text)}.trim(text)
+	return Part{from + at.From, from + at.To}
 }
 
 // name is one name on a user-agent line: two parts of the file's text, that of
@@ -127,8 +172,10 @@ type name struct {
 	group           uint32
 }
 
-func (f *file) nameText(i int) string  { return f.text[f.names[i].text:][:f.names[i].size] }
-func (f *file) nameValue(i int) string { return f.text[f.names[i].value:][:f.names[i].valueSize] }
+func (f *file) nameText(i int) string { return f.part(int(f.names[i].text), int(f.names[i].size), nil) }
+func (f *file) nameValue(i int) string {
+	return f.part(int(f.names[i].value), int(f.names[i].valueSize), nil)
+}
 
 // sortNames brings the lines of one name together, in the order of the file.
 func (f *file) sortNames() {
@@ -144,7 +191,7 @@ func (f *file) sortNames() {
 // named returns where the lines of a name begin; -1 when no group has it.
 func (f *file) named(clean string) int {
 	i, ok := slices.BinarySearchFunc(f.names, clean, func(n name, clean string) int {
-		return compareFold(f.text[n.text:][:n.size], clean)
+		return compareFold(f.part(int(n.text), int(n.size), nil), clean)
 	})
 	if !ok {
 		return -1
@@ -172,7 +219,11 @@ func (f *file) groupsOf(i int) []uint32 {
 
 // size returns how many bytes of memory f takes.
 func (f *file) size() int {
-	return allocated(len(f.text)) + allocated(cap(f.rules)*ruleSize) + allocated(cap(f.groups)*4) +
+	n := 0
+	if f.packed != nil {
+		n = blockSize + 24*len(f.packed.packed)
+	}
+	return n + allocated(len(f.text)) + allocated(cap(f.rules)*ruleSize) + allocated(cap(f.groups)*4) +
 		allocated(cap(f.names)*16) + allocated(cap(f.fields)*16)
 }
 

@@ -118,13 +118,15 @@ func (f *file) matches(id uint32, target string, steps *int) bool {
 	r := &f.rules[id]
 	size := int(r.size)
 	*steps -= stepsPerRule + size/octetsPerStep
-	pattern, ends := f.text[r.pattern:][:size], r.line&ruleEnds != 0
+	ends := r.line&ruleEnds != 0
 	if r.line&ruleWild == 0 {
-		if len(target) < size || ends && len(target) > size || size > 0 && target[size-1] != pattern[size-1] {
-			return false // rules of a site often differ at their ends alone
+		if len(target) < size || ends && len(target) > size {
+			return false
 		}
-		return target[:size] == pattern
+		pattern := f.part(int(r.pattern), size, steps)
+		return (size == 0 || target[size-1] == pattern[size-1]) && target[:size] == pattern // rules of a site often differ at their ends alone
 	}
+	pattern := f.pattern(r)
 	first := strings.IndexByte(pattern, r.separator())
 	return strings.HasPrefix(target, pattern[:first]) &&
 		matchWild(pattern[first:], r.separator(), ends, target[first:], steps)

@@ -201,10 +201,15 @@ func (e *engine) finish() {
 	e.file.finish()
 	e.makeIndexes()
 	e.paced = slices.ContainsFunc(e.fields, func(f fieldLine) bool { return f.kind.pacing() })
+	e.hasNames = len(e.names) > 0 && (e.nameText(0) != "*" || e.nameEnd(0) < len(e.names))
+	e.prepare()
+}
+
+// prepare chooses the groups of agents without a name in the file.
+func (e *engine) prepare() {
 	lines := e.hintLines(nil)
 	e.general = e.hintsOf(lines, e.groupNames(lines))
 	e.star = e.choose(nil)
-	e.hasNames = len(e.names) > 0 && (e.nameText(0) != "*" || e.nameEnd(0) < len(e.names))
 }
 
 // makeIndexes makes an index for each list of groups that some name merges, if

@@ -2,11 +2,14 @@ package rules
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/zlib"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/adler32"
 	"io"
 	"sync"
 	"time"
@@ -35,30 +38,46 @@ type Snapshot struct {
 	Size   int    `json:"size"`
 	// Zlib is the body, compressed (RFC 1950); nil for an answer that is no file.
 	Zlib []byte `json:"-"`
+
+	blocks [][]byte // of a file of minCompact octets, its compressed blocks in Zlib; nil: they are not known
 }
 
 // Pack stores body in s: the file without its content coding, as the parser reads
 // it, so that the same file has one digest whether or not it was compressed.
 // body is not kept.
 func (s *Snapshot) Pack(body []byte) {
-	s.SHA256, s.Size = DigestOf(body), len(body)
-	var packed bytes.Buffer
-	packed.Grow(len(body)/4 + 64)
-	w := packers.Get().(*zlib.Writer)
+	s.SHA256, s.Size, s.blocks = DigestOf(body), len(body), nil
+	packed := bytes.NewBuffer(make([]byte, 0, len(body)/4+64))
+	packed.WriteString("\x78\x01") // RFC 1950 §2.2
+	each, ends := max(1, len(body)), []int{packed.Len()}
+	if len(body) >= minCompact {
+		each = blockSize
+	}
+	w := packers.Get().(*flate.Writer)
 	defer packers.Put(w)
-	w.Reset(&packed)
-	// A bytes.Buffer never fails.
-	_, _ = w.Write(body)
-	_ = w.Close()
-	s.Zlib = bytes.Clone(packed.Bytes())
+	for from := 0; from == 0 || from < len(body); from += each {
+		// A bytes.Buffer never fails.
+		w.Reset(packed)
+		_, _ = w.Write(body[from:min(from+each, len(body))])
+		if from+each < len(body) {
+			_ = w.Flush()
+		} else {
+			_ = w.Close()
+		}
+		ends = append(ends, packed.Len())
+	}
+	s.Zlib = binary.BigEndian.AppendUint32(bytes.Clone(packed.Bytes()), adler32.Checksum(body))
+	for i := 1; i < len(ends) && each == blockSize; i++ {
+		s.blocks = append(s.blocks, s.Zlib[ends[i-1]:ends[i]])
+	}
 }
 
 // packers use BestSpeed: a third of the time of the default level, and at most a
 // tenth more in size.
 var packers = sync.Pool{New: func() any {
-	w, err := zlib.NewWriterLevel(nil, zlib.BestSpeed)
+	w, err := flate.NewWriter(nil, flate.BestSpeed)
 	if err != nil {
-		panic("compress/zlib does not accept BestSpeed: " + err.Error())
+		panic("compress/flate does not accept BestSpeed: " + err.Error())
 	}
 	return w
 }}
@@ -99,7 +118,7 @@ func (s *Snapshot) memory() int {
 	if s == nil {
 		return 0
 	}
-	n := int(unsafe.Sizeof(*s)) + len(s.AskedAs) + len(s.Zlib)
+	n := int(unsafe.Sizeof(*s)) + len(s.AskedAs) + allocated(len(s.Zlib)) + 24*len(s.blocks)
 	for _, u := range s.Chain {
 		n += len(u) + 16
 	}

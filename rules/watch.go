@@ -97,7 +97,7 @@ func (x *Watched) Written() iter.Seq[WrittenRule] {
 			if r.line&rulePacked == 0 {
 				w.Pattern = strings.ReplaceAll(w.Pattern, "*", string([]byte{codeStar}))
 			} else {
-				w.At = packedPosition(packed, r)
+				w.At = positionIn(packed[r.pattern-positionSize:])
 			}
 			if r.line&ruleEnds != 0 {
 				w.Pattern += "\xFF" // no code, and in no text that is packed

@@ -48,7 +48,7 @@ type Source struct {
 	NameNotAsked bool `json:"-"`
 	// Own is set when the file is the operator's, in place of the site's.
 	Own bool `json:"-"`
-	// Note is a remark for people, such as "HTML without a rule"; often empty.
+	// Note is a remark for people, such as "HTML without a rule in a group"; often empty.
 	Note string `json:"note,omitzero"`
 	// Snapshot is the answer from which the Policy was made; policies of one
 	// answer share it. It is nil when none was received, or when it is not kept.
@@ -112,7 +112,7 @@ func NewAs(profile Profile, source Source, body []byte) *Policy {
 	case e.words > MaxNameWords:
 		p.outcome = Source{State: Unreachable, Err: ErrTooManyWords, Note: "more than 65,536 words in names of several words: the file is not used and everything is refused"}
 	case parser.Rules == 0 && looksLikeHTML(e.text[e.start:]):
-		p.outcome = Source{State: Unavailable, Note: "HTML without a rule"}
+		p.outcome = Source{State: Unavailable, Note: "HTML without a rule in a group"}
 	case cut:
 		p.outcome = Source{State: Available, Note: "longer than 4 MiB: the rest is ignored"}
 	case parser.lostLines > 0:

@@ -54,7 +54,7 @@ var (
 		"Save it as UTF-8 without a mark.")
 	partialMark = finding("partial-mark", Misleading, "The file begins with a broken byte order mark; some robots take it for a part of the first line.",
 		"Remove the octets before the first line.")
-	htmlPage = finding("html-page", Lost, "This is an HTML page without a rule, not a robots.txt; everything is allowed.",
+	htmlPage = finding("html-page", Lost, "This is an HTML page without a rule in a group, not a robots.txt; everything is allowed.",
 		"Serve a text file of rules, or answer 404 when there is none.")
 	binaryFile = finding("binary-file", Lost, "This is a binary file (an image, a program or a compressed file) without a rule; everything is allowed.",
 		"Serve a text file of rules, and name its compression in Content-Encoding if there is one; or answer 404 when there is none.")

@@ -27,6 +27,7 @@ var findings = []struct {
 	{"\xFE\xFF\x00" + strings.Join(strings.Split("User-agent: *\nDisallow: /\n", ""), "\x00"), "0:0 utf-16 "},
 	{"\xEF\xBB\xBFUser-agent: *\nDisallow:/\n", "0:0 byte-order-mark "},
 	{"\xEF\xBBUser-agent: *\nDisallow:/\n", "0:0 partial-mark "},
+	{"<pre>User-agent: *\nDisallow: /a\n</pre>\n", "0:0 html-page \n1:1 prefixed-field <pre>User-agent\n2:1 orphan-rule Disallow: /a\n3:1 no-field </pre>"},
 	{"<html>\n<body>Not found</body>\n</html>\n", "0:0 html-page \n1:1 no-field <html>\n2:1 no-field <body>Not found</body>\n3:1 no-field </html>"},
 	{"User-agent: *\n" + strings.Repeat("Disallow: /"+strings.Repeat("*a", 8000)+"\n", 140),
 		"0:0 over-500-kib \n0:0 many-wildcards \n" + repeated(3, 141, "11 repeated-rule /"+strings.Repeat("*a", 100)[:199])},

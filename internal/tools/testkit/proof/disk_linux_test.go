@@ -163,6 +163,53 @@ func TestHeed_AFullDiskStopsRequestsAndNothingIsUnrecorded(t *testing.T) {
 	}
 }
 
+// A file system that the kernel makes read-only under heed, as it does after an error of the
+// disk, stops requests, and what was answered before is in the record.
+func TestHeed_ADiskThatBecomesReadOnlyStopsRequests(t *testing.T) {
+	t.Parallel()
+	s, device := newSite(t), filepath.Join(t.TempDir(), "device")
+	if err := errors.Join(os.WriteFile(device, nil, 0o600), os.Truncate(device, 48<<20)); err != nil {
+		t.Fatal(err)
+	}
+	asRoot(t, "mkfs.ext4", "-q", "-F", device)
+	dir := mount(t, device, "-o", "loop")
+	path := filepath.Join(dir, "audit.db")
+	h := withRecord(t, s, path, "")
+	c, n := client(t, h), &notes{}
+	for i := range 10 {
+		n.ask(c, fmt.Sprint(kinds[i%len(kinds)], i))
+	}
+	asRoot(t, "mount", "-o", "remount,abort", dir)
+	askUntil(t, c, n, "http://proof.test/page/full", 503)
+	before := len(s.requests())
+	for _, page := range []string{"page", "private"} {
+		if got := status(t, c, "http://proof.test/"+page+"/read-only"); got != 503 || len(s.requests()) != before {
+			t.Errorf("answered %d, %d requests reached the site", got, len(s.requests())-before)
+		}
+	}
+	h.Signal(os.Interrupt)
+	h.Exit()
+	if !strings.Contains(h.Stderr(), "read-only file system") {
+		t.Errorf("it did not say so:\n%s", h.Stderr())
+	}
+	copied := filepath.Join(t.TempDir(), "audit.db") // where the next start could write
+	for _, suffix := range []string{"", "-wal", ".tail", ".tail2"} {
+		text, err := os.ReadFile(path + suffix)
+		if err == nil {
+			err = os.WriteFile(copied+suffix, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Settle(copied); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, copied)
+	rows, _ := rowsAfter(t, copied, 0)
+	agree(t, rows, recorded(n.all), s.requests())
+}
+
 // A record whose files, or whose directory, are taken away stops requests until
 // they are back where they were.
 func TestHeed_ARecordThatIsGoneStopsRequests(t *testing.T) {

@@ -56,7 +56,7 @@ func (x *decision) judgeDeferred(lasting context.Context, q judge.Question, v ju
 		return // it never came
 	}
 	q.Now, q.Policy, q.SelfKnown = x.proxy.config.Now(), p, true
-	q.Effective.Purposes, q.Annotate, q.Part, q.Mismatch = nil, false, "", false // the rules alone count
+	q.Effective.Terms, q.Annotate, q.Part, q.Mismatch = nil, false, "", false // the rules alone count
 	if q.Decide(&v) == judge.NeedsHeld {
 		q.Held = append([]*rules.Policy{}, x.req.settings.Policies.Held(x.req.origin)...)
 		q.Decide(&v)

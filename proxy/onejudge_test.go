@@ -174,7 +174,7 @@ func (j *oneJudge) makeSettings() {
 		c := acl.Client{Name: name, UserAgent: acl.NewGlob(glob), Mode: modes[j.IntN(len(modes))], RefuseUnnamed: j.IntN(4) == 0}
 		for _, p := range signal.Purposes() {
 			if j.IntN(4) == 0 {
-				c.Purposes = append(c.Purposes, p)
+				c.Purpose = append(c.Purpose, p)
 			}
 		}
 		if j.IntN(3) == 0 {
@@ -297,7 +297,7 @@ func (j *oneJudge) ask() {
 	proxy := answer{d.Verdict != rules.Allow, d.Reason, d.Group, d.Rule, "", d.Line, d.Variant}
 
 	self := j.rig.proxy.config.Self
-	flags := acl.Flags{Purposes: j.settings.ClientOf(acl.ClientInfo{UserAgent: agent}).Purposes}
+	flags := acl.Flags{Terms: acl.Terms{Purpose: j.settings.ClientOf(acl.ClientInfo{UserAgent: agent}).Purpose}}
 	judge := check.NewJudge(time.Now, j.settings.ForRun(flags))
 	judge.Self, judge.Destinations, judge.Held = self, j.refused, j.policies.Held
 	policy := func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {

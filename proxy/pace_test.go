@@ -112,7 +112,7 @@ var slow = []string{"User-Agent: slow/1.0"}
 func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 	p := &turnstile{}
 	r := newPaced(t, p, func(c *Config) {
-		settle(c, &acl.Rules{Clients: []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("lab/*"), AlsoObey: []string{"Slow"}}}})
+		settle(c, &acl.Rules{Clients: []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("lab/*"), Terms: acl.Terms{AlsoObey: acl.Names{"Slow"}}}}})
 	})
 	p.answer = func(ctx context.Context, q *pace.Ask) pace.Answer {
 		for _, e := range r.records.all() {

@@ -58,7 +58,7 @@ func (x *decision) describe() {
 	if !q.identified {
 		return
 	}
-	if q.effective.Purposes != nil {
+	if q.effective.Purposes() != nil {
 		e.Purposes = q.effective.PurposeNames()
 	}
 	e.AlsoObey = q.names.Also.List()

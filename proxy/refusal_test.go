@@ -79,7 +79,7 @@ func TestHeed_ARefusalSaysWhereTheNameIsFromThatLedToTheGroup(t *testing.T) {
 func TestHeed_GroupsForAPurposeAreObeyedWhereTheyNameIt(t *testing.T) {
 	t.Parallel()
 	text := "User-agent: *\nDisallow: /star\nCrawl-delay: 1\n\nUser-agent: Lab\nCrawl-delay: 2\nDisallow: /lab\n\nUser-agent: CCBot\nDisallow: /dataset\nCrawl-delay: 7\n"
-	clients := []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("Lab/*"), AlsoObey: []string{"CCBot", "Google-Extended"}}, {Name: "other", AlsoObey: []string{"Google-Extended"}}}
+	clients := []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("Lab/*"), Terms: acl.Terms{AlsoObey: acl.Names{"CCBot", "Google-Extended"}}}, {Name: "other", Terms: acl.Terms{AlsoObey: acl.Names{"Google-Extended"}}}}
 	r := newRig(t, hello, func(c *Config) {
 		settle(c, &acl.Rules{Clients: clients})
 		c.Policies = policiesFunc(func(o rules.Origin, _ string) *rules.Policy {

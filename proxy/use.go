@@ -49,7 +49,7 @@ func (x *decision) newUse(q *judge.Query, p *rules.Policy) *use {
 	r := &x.req
 	return &use{question: *q, Request: usage.Request{
 		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: q.Target,
-		Agents: r.names.Speaking(p), Purposes: r.effective.Purposes,
+		Agents: r.names.Speaking(p), Purposes: r.effective.Purposes(),
 		Reference: r.effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}}
 }

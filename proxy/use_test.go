@@ -23,7 +23,7 @@ import (
 // purposeOf makes clients state purposes.
 func purposeOf(purposes ...signal.Purpose) func(*Config) {
 	return func(c *Config) {
-		c.Rules = &acl.Rules{Clients: []acl.Client{{Name: "bot", Purposes: purposes}}}
+		c.Rules = &acl.Rules{Clients: []acl.Client{{Name: "bot", Terms: acl.Terms{Purpose: purposes}}}}
 		if policies, ok := c.Policies.(*cache.Cache); ok {
 			c.Signals.Documents = &fetch.Documents{Site: policies}
 		}

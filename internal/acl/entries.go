@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"heed/internal/passport"
-	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -40,8 +39,7 @@ type Client struct {
 	RefuseUnnamed     bool         // a request without a User-Agent is refused, not judged under "*"
 	AllowSubresources bool         // the parts of an allowed page may be loaded
 
-	AlsoObey []string         // product tokens whose groups it obeys besides those for its own names; nil: none
-	Purposes []signal.Purpose // what its requests are for: all must be allowed; nil: not stated, and no signal refuses
+	Terms
 
 	MaxWait *time.Duration // for a turn at a site; nil: as for all
 

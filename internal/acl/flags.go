@@ -1,12 +1,11 @@
 package acl
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"heed/internal/passport"
-	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -18,9 +17,7 @@ type Flags struct {
 	Observe   bool          `json:"observe,omitempty"`    // no request is refused
 	Services  []HostPattern `json:"services,omitempty"`   // services that are not crawled
 
-	Purposes []signal.Purpose `json:"purposes,omitempty"` // what it is for; nil: as the settings state it
-
-	AlsoObey []string `json:"also_obey,omitempty"` // product tokens whose groups it obeys, besides those of the settings
+	Terms // those of the settings hold where it has none
 
 	Signer *passport.Signer `json:"-"` // signs its requests; nil: as the settings state it
 }
@@ -32,14 +29,12 @@ func (f *Flags) Validate() error {
 			return fmt.Errorf("--agent: %w", err)
 		}
 	}
-	if err := CheckAlsoObey(f.AlsoObey); err != nil {
-		return fmt.Errorf("--also-obey: %w", err)
-	}
-	for _, p := range f.Purposes {
-		if !slices.Contains(signal.Purposes(), p) {
-			_, err := signal.ParsePurposes(string(p))
-			return fmt.Errorf("--purpose: %w", err)
-		}
+	var wrong error
+	f.Check(func(key string, _ int, err error) {
+		wrong = cmp.Or(wrong, fmt.Errorf("--%s: %w", strings.ReplaceAll(key, "_", "-"), err))
+	})
+	if wrong != nil {
+		return wrong
 	}
 	if strings.ContainsFunc(f.UserAgent, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return fmt.Errorf("%q cannot be sent as a User-Agent: write printable ASCII", f.UserAgent)

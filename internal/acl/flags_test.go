@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"heed/internal/passport"
-	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -17,9 +16,9 @@ func samples(t *testing.T) map[reflect.Type]any {
 	mode, wait := Observe, time.Second
 	all := map[reflect.Type]any{}
 	for _, v := range []any{
-		true, "a.test", []string{"NewsBot"}, []HostPattern{host(t, "site.test")}, []signal.Purpose{signal.PurposeTraining}, &passport.Signer{},
+		true, "a.test", []string{"NewsBot"}, []HostPattern{host(t, "site.test")}, &passport.Signer{},
 		Observe, &mode, &wait, rules.Strict, Tunnel, []Client{{Name: "a"}}, []Host{{NeverAllow: true}}, []ModeOverride{{Reason: "r"}},
-		[]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, NewGlob("a*"), rules.Declare("NewsBot"), Flags{Observe: true}, PurposeTokens{"training": {"CCBot"}},
+		[]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, NewGlob("a*"), rules.Declare("NewsBot"), Flags{Observe: true}, Terms{AlsoObey: Names{"CCBot"}}, Names{"CCBot"}, Purposes{"training"}, PurposeTokens{"training": {"CCBot"}},
 	} {
 		all[reflect.TypeOf(v)] = v
 	}

@@ -51,20 +51,16 @@ func CheckAlsoObey(names []string) error {
 // maxObeyed bounds the clients whose Obeyed a Rules remembers.
 const maxObeyed = 4096
 
-// obeys returns what a client with some purposes obeys besides its own names: the lists of
-// its entry, of the flags and of each purpose together, since no list removes what another
-// wants obeyed. c may be nil.
-func (r *Rules) obeys(c *Client, purposes []signal.Purpose) *Obeyed {
-	if (c == nil || len(c.AlsoObey) == 0) && len(r.Flags.AlsoObey) == 0 && len(r.AlsoObey) == 0 {
+// obeys returns what a client with some terms obeys besides its own names: their list and
+// those of each purpose together, since no list removes what another wants obeyed. c may be
+// nil.
+func (r *Rules) obeys(c *Client, t *Terms) *Obeyed {
+	if len(t.AlsoObey) == 0 && len(r.AlsoObey) == 0 {
 		return nil
 	}
 	o, _ := r.obeyed.Load(c, maxObeyed, func() (*Obeyed, error) { // there is no error
-		var own []string
-		if c != nil {
-			own = c.AlsoObey
-		}
-		lists := [][]string{own, r.Flags.AlsoObey}
-		for _, p := range purposes {
+		lists := [][]string{t.AlsoObey}
+		for _, p := range t.Purpose {
 			lists = append(lists, r.AlsoObey[p])
 		}
 		return joined(lists), nil

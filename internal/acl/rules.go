@@ -75,8 +75,10 @@ type Rules struct {
 
 	sites   memo.Map[rules.Origin, *Site]
 	obeyed  memo.Map[*Client, *Obeyed]
-	indexed sync.Once
-	index   *ClientIndex // of Clients, once indexed
+	merged  memo.Map[*Client, *Terms]
+	ready   sync.Once
+	index   *ClientIndex // of Clients, once ready
+	flagged bool         // Flags have Terms, once ready
 }
 
 // With returns r and what was added to it while heed runs: overrides, and hosts
@@ -108,9 +110,7 @@ type Effective struct {
 	Site         *Site         // never nil
 	ModeOverride *ModeOverride // the override that Mode comes from; nil: none
 
-	// Purposes are what the client wants pages for: all must be allowed. Nil: it is not
-	// stated, and no signal refuses.
-	Purposes []signal.Purpose
+	*Terms // those of the client and of the flags together; nil: none
 
 	Signer *passport.Signer // signs the requests of the client; nil: they are not signed
 	Obeyed *Obeyed          // the names that the client obeys besides its own; nil: none
@@ -127,8 +127,8 @@ type Effective struct {
 // client can send.
 func (t Effective) MayPassUnseen() bool { return t.Mode == Observe && !t.byOneName }
 
-// PurposeNames returns the names of Purposes; nil for none.
-func (t Effective) PurposeNames() []string { return signal.PurposeNames(t.Purposes) }
+// PurposeNames returns the names of its purposes; nil for none.
+func (t Effective) PurposeNames() []string { return signal.PurposeNames(t.Purposes()) }
 
 // noSite is the Site of an origin without an entry.
 var noSite = &Site{}
@@ -138,8 +138,13 @@ func (r *Rules) ClientOf(who ClientInfo) *Client {
 	if r == nil {
 		return nil
 	}
-	r.indexed.Do(func() { r.index = NewClientIndex(r.Clients) })
-	return r.index.Of(&who)
+	return r.prepared().index.Of(&who)
+}
+
+// prepared returns r with what is derived from it.
+func (r *Rules) prepared() *Rules {
+	r.ready.Do(func() { r.index, r.flagged = NewClientIndex(r.Clients), len(r.Flags.Keys()) > 0 })
+	return r
 }
 
 // For returns the settings of c, which may be nil, for the origin o at the time now.
@@ -156,14 +161,11 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if r == nil {
 		return t
 	}
-	t.https, t.noVia, t.Profile, t.Purposes, t.Signer = r.HTTPS, r.NoVia, r.Profile, r.Flags.Purposes, r.Flags.Signer
-	if c != nil && t.Purposes == nil {
-		t.Purposes = c.Purposes
-	}
+	t.https, t.noVia, t.Profile, t.Terms, t.Signer = r.HTTPS, r.NoVia, r.Profile, r.terms(c), r.Flags.Signer
 	if c != nil {
 		t.Signer = cmp.Or(t.Signer, c.Signer)
 	}
-	t.Obeyed = r.obeys(c, t.Purposes)
+	t.Obeyed = r.obeys(c, t.Terms)
 	switch t.Mode = r.mode(c, t.Site); {
 	case t.Mode != Enforce:
 		return t // exempt and observed clients are not refused anyway

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
@@ -18,7 +19,7 @@ import (
 // CheckCmd is `heed check`: judges URLs as the proxy would.
 type CheckCmd struct {
 	config.FileFlags
-	config.UseFlags
+	acl.Terms
 	Robots  string   `placeholder:"FILE" help:"Judge by this robots.txt instead of the site's; - is stdin."`
 	Agent   *string  `short:"a" placeholder:"UA" help:"Judge this client: a User-Agent or product token. Needed without --batch."`
 	Client  string   `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
@@ -85,9 +86,9 @@ func (c *CheckCmd) usage() error {
 		return errors.New("--batch takes the agent from each line\nLeave out --agent, or --batch")
 	case c.Explain && (c.Batch || c.JSON):
 		return errors.New("--explain is for people, --json and --batch are for programs\nLeave one of them out")
-	case c.Page != "" && c.Purpose == "":
+	case c.Page != "" && len(c.Purpose) == 0:
 		return errors.New("--page is read for a purpose\nAdd --purpose, such as --purpose search")
-	case c.Purpose != "" && c.Batch:
+	case len(c.Purpose) > 0 && c.Batch:
 		return errors.New("--batch judges by robots.txt alone\nLeave out --purpose, or --batch")
 	case c.Page != "" && len(c.URLs) > 1:
 		return errors.New("--page is the page of one URL\nName one URL")

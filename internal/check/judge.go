@@ -80,7 +80,7 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Names = id.Own.Names()
 	}
 	barred, why := j.Barred(origin, target)
-	t.Purposes = j.Rules.Flags.Purposes // statements count for those of the flags alone
+	t.Terms = t.Terms.For(j.Rules.Flags.Purpose) // statements count for those of the flags alone
 	q := judge.Question{Query: judge.Query{Effective: t, Names: id, Target: rules.NewTarget(target), HTTPS: acl.Intercept, Now: j.Now()}}
 	q.Barred = barred
 	v, err := j.Decide(ctx, a, &q, origin, policy)
@@ -140,9 +140,7 @@ func termsOf(t acl.Effective, id acl.Identity, o rules.Origin, now time.Time) (a
 	if t.Mode != acl.Enforce {
 		add("mode %s", t.Mode)
 	}
-	if len(t.Purposes) > 0 {
-		add("purpose %s: what the site does not allow for it is refused; see --purpose", strings.Join(t.PurposeNames(), ", "))
-	}
+	all = append(all, t.Words()...)
 	if reference := t.Licence(now); reference != "" {
 		add("licence %s: what the licences of the site ask for counts as met", console.Quoted(reference))
 	}

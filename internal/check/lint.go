@@ -26,7 +26,7 @@ import (
 // LintCmd is `heed lint`: reports faults of a robots.txt.
 type LintCmd struct {
 	config.FileFlags
-	config.UseFlags
+	acl.Terms
 	Site    string   `placeholder:"URL" help:"Read FILE as the robots.txt of this site."`
 	Profile string   `placeholder:"NAME" help:"Use this profile: standard (the default), strict, google or rep1994."`
 	JSON    bool     `name:"json" help:"Print one JSON object per finding."`
@@ -84,7 +84,7 @@ func (c *LintCmd) Run(a *console.App) error {
 // for --purpose; nil without such flags.
 func (c *LintCmd) obeyed(a *console.App) ([]string, error) {
 	flags, err := c.Flags()
-	if err != nil || len(flags.Purposes) == 0 {
+	if err != nil || len(flags.Purpose) == 0 {
 		return flags.AlsoObey, err
 	}
 	cfg, err := c.Load(a)

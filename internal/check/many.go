@@ -126,7 +126,7 @@ func (c *CheckCmd) OpenSites(a *console.App, fetches bool) (*Sites, error) {
 
 // running returns a client for the heed that judges; nil when this process does.
 func (c *CheckCmd) running(a *console.App) (*control.Client, error) {
-	if c.Robots != "" || c.Chosen(a) || c.Local || c.Fresh || c.Purpose != "" {
+	if c.Robots != "" || c.Chosen(a) || c.Local || c.Fresh || len(c.Purpose) > 0 {
 		return nil, nil
 	}
 	return heedHere(context.Background(), a)

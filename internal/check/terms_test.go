@@ -7,7 +7,6 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/passport"
-	"heed/internal/signal"
 	"heed/internal/why"
 	"heed/rules"
 )
@@ -34,7 +33,7 @@ func TestHeed_TheExplanationHasTheSettingsOfTheClient(t *testing.T) {
 	tunnel, form := acl.Tunnel, passport.String
 	j := NewJudge(time.Now, &acl.Rules{
 		Clients: []acl.Client{
-			{Name: "news", Agent: rules.Declare("NewsBot"), SendFrom: "news@bots.example", Mode: new(acl.Observe), Purposes: []signal.Purpose{"search"}, Signer: signer},
+			{Name: "news", Agent: rules.Declare("NewsBot"), SendFrom: "news@bots.example", Mode: new(acl.Observe), Terms: acl.Terms{Purpose: acl.Purposes{"search"}}, Signer: signer},
 			{Name: "sent", Agent: rules.Declare("SentBot"), SendUserAgent: "SentBot/2"},
 		},
 		Hosts: []acl.Host{

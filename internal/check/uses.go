@@ -37,7 +37,7 @@ type uses struct {
 // purposes of the flags: by documents, and by the page at an address or in a file, which
 // client requests as userAgent. An empty page is not, and without purposes nothing is.
 func (j *Judge) ForPurposes(page string, documents usage.Documents, client *http.Client, userAgent string, policy policyOf) {
-	if len(j.Rules.Flags.Purposes) > 0 {
+	if len(j.Rules.Flags.Purpose) > 0 {
 		j.uses = &uses{page: page, policy: policy, userAgent: userAgent, settings: usage.Settings{Documents: documents}, client: client}
 	}
 }
@@ -47,7 +47,7 @@ func (j *Judge) ForPurposes(page string, documents usage.Documents, client *http
 func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question, p *rules.Policy, o rules.Origin) error {
 	r := &usage.Request{
 		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: q.Names.Speaking(p),
-		Purposes: q.Effective.Purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
+		Purposes: q.Effective.Purposes(), Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
 	v, _ := u.judged.Request(ctx, r) // no client leaves
 	for i := range v.Statements {

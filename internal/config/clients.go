@@ -30,8 +30,7 @@ type ClientConfig struct {
 	NoUserAgent   string   `toml:"no_user_agent"` // star or refuse; empty: star
 	Parts         string   `toml:"parts"`         // allow subresources; empty: judged like pages
 
-	AlsoObey []string `toml:"also_obey"` // product tokens whose groups it obeys besides its own
-	Purpose  Purposes `toml:"purpose"`   // what it wants pages for; empty: not stated
+	acl.Terms
 
 	MaxWait *time.Duration `toml:"max_wait"` // until a request may start; nil: pacing.max_wait
 
@@ -65,15 +64,32 @@ func (c *Config) checkClients(d *decoder) {
 		for _, token := range cl.Agent {
 			d.note("client.agent", rules.CheckToken(token))
 		}
-		d.note("client.also_obey", acl.CheckAlsoObey(cl.AlsoObey))
-		d.checkPurposes("client.purpose", cl.Purpose)
+		cl.Check(func(key string, i int, err error) {
+			at := element("client."+key, i)
+			if _, listed := d.lines[d.scope+at]; !listed {
+				at = "client." + key
+			}
+			d.problem(at, "client.%s: %v", key, err)
+		})
 		d.note("client.send_user_agent", checkField(cl.SendUserAgent))
 		d.note("client.send_from", checkField(cl.SendFrom))
 		checkSign(d, "client.sign", &cl.Sign)
-		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || len(cl.AlsoObey) > 0 || cl.Parts != "" || len(cl.Purpose) > 0 || cl.Sign != nil) {
-			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, also_obey, parts, purpose and sign`)
+		if not := cl.ofRobots(); cl.Mode == "exempt" && len(not) > 0 {
+			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out %s`, strings.Join(not, ", "))
 		}
 	}
+}
+
+// ofRobots returns the keys that are set and that only robots have.
+func (cl *ClientConfig) ofRobots() []string {
+	keys := cl.Keys()
+	for key, set := range map[string]bool{"agent": len(cl.Agent) > 0, "parts": cl.Parts != "", "sign": cl.Sign != nil} {
+		if set {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // parseNetwork reads a network ("192.0.2.0/24") or a single address.
@@ -127,12 +143,11 @@ func (c *Config) ACLClients() []acl.Client {
 
 // client converts the entry for package acl.
 func (cl *ClientConfig) client() acl.Client {
-	purposes, _ := signal.ParsePurposes(strings.Join(cl.Purpose, ",")) // checked
 	c := acl.Client{
 		Name: cl.Name, User: cl.User, Listener: cl.Listener, UserAgent: acl.NewGlob(cl.UserAgent),
 		SendUserAgent: cl.SendUserAgent, SendFrom: cl.SendFrom,
 		RefuseUnnamed: cl.NoUserAgent == "refuse", AllowSubresources: cl.Parts == "allow", MaxWait: cl.MaxWait,
-		Purposes: purposes, AlsoObey: cl.AlsoObey,
+		Terms: cl.Terms,
 	}
 	for _, from := range cl.From {
 		c.From = append(c.From, netip.MustParsePrefix(from)) // checked
@@ -175,25 +190,6 @@ func (c *Config) clientNotices() []string {
 		}
 	}
 	return out
-}
-
-// Purposes are the names of purposes. In TOML they are a string or a list of strings.
-type Purposes []string
-
-// checkPurposes reports unknown and repeated purposes.
-func (d *decoder) checkPurposes(path string, names Purposes) {
-	for i, name := range names {
-		at := element(path, i)
-		if _, listed := d.lines[d.scope+at]; !listed {
-			at = path
-		}
-		switch {
-		case !slices.Contains(signal.Purposes(), signal.Purpose(name)):
-			d.problem(at, "%s = %q is not a purpose; write one or more of %s", path, name, purposeNames())
-		case slices.Contains(names[:i], name):
-			d.problem(at, "%s: %q is listed twice; remove one of them", path, name)
-		}
-	}
 }
 
 // tokens decodes lists of product tokens by purpose.

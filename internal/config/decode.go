@@ -205,6 +205,16 @@ func listOf[T any](what, example, each string) func(*decoder, any, string) []T {
 	}
 }
 
+// like decodes a list of texts of another type.
+func like[L ~[]E, E ~string](decode func(*decoder, any, string) []string) func(*decoder, any, string) L {
+	return func(d *decoder, value any, full string) (list L) {
+		for _, text := range decode(d, value, full) {
+			list = append(list, E(text))
+		}
+		return list
+	}
+}
+
 // oneOrMore decodes a text or a list of them, of which example is one.
 func oneOrMore[L ~[]string](example string) func(*decoder, any, string) L {
 	list := listOf[string]("texts", example, "a text in quotes")

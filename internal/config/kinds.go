@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/signal"
 	"heed/proxy/limit"
 )
 
@@ -52,7 +53,8 @@ func addKinds() {
 	add(func(d *decoder, value any, full string) limit.Size { return limit.Size(d.size(value, full)) },
 		func(v limit.Size) any { return ByteSize(v).String() })
 	add(oneOrMore[Addresses](`["127.0.0.1:3128", "[::1]:3128"]`), func(v Addresses) any { return oneOrList(v) })
-	add(oneOrMore[Purposes](`["search", "agent"]`), func(v Purposes) any { return oneOrList(v) })
+	add(like[acl.Purposes](oneOrMore[[]string](`["search", "agent"]`)), func(v acl.Purposes) any { return oneOrList(signal.PurposeNames(v)) })
+	add(like[acl.Names](listOf[string]("texts", `["one", "two"]`, "a text in quotes")), func(v acl.Names) any { return []string(v) })
 	add((*decoder).date, func(v Date) any {
 		if v.IsZero() {
 			return nil

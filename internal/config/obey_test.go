@@ -37,7 +37,7 @@ purpose = "training"
 	}
 	o := rules.Origin{Scheme: "http", Host: "a.test", Port: 80}
 	for _, r := range []*acl.Rules{r, again} {
-		run := r.ForRun(acl.Flags{AlsoObey: []string{"GPTBot"}})
+		run := r.ForRun(acl.Flags{Terms: acl.Terms{AlsoObey: acl.Names{"GPTBot"}}})
 		if got := run.For(run.ClientOf(acl.ClientInfo{UserAgent: "Lab/1"}), o, time.Now()).Obeyed.List(); !slices.Equal(got, []string{"CCBot", "GPTBot", "Google-Extended"}) {
 			t.Errorf("obeyed are %q", got)
 		}

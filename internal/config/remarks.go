@@ -113,7 +113,7 @@ func remarkClients(c *Config) (all []Finding) {
 	index := acl.NewClientIndex(entries)
 	for i := range entries {
 		e := &entries[i]
-		if len(e.Purposes) > 0 && (c.HTTPS.Mode == "tunnel" || c.HTTPS.Mode == "host-only") {
+		if len(e.Purpose) > 0 && (c.HTTPS.Mode == "tunnel" || c.HTTPS.Mode == "host-only") {
 			all = append(all, c.FindEntry(i, "client.purpose", "client.purpose of %q has no effect on https: https.mode = %q hides what sites state about their pages; write \"intercept\", or remove purpose", e.Name, c.HTTPS.Mode))
 		}
 		for _, token := range e.AlsoObey {

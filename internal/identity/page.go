@@ -32,7 +32,7 @@ func (r *robot) card() *passport.Card {
 		c.Robot.Compliance = []string{"User-Agent", "Allow", "Disallow", "Crawl-delay"}
 	}
 	if r.client != nil {
-		c.Robot.Purpose = strings.Join(r.client.Purpose, ", ")
+		c.Robot.Purpose = r.client.Purpose.String()
 		if c.Name == "" {
 			c.Name = r.client.Name
 		}

@@ -22,7 +22,7 @@ import (
 // Question is "may this client fetch this target, now?" with what is known for the answer.
 // Members after the Query are filled in when Decide asks for them.
 type Question struct {
-	Query // settings, names, target and time; Effective.Purposes are those of the client
+	Query // settings, names, target and time; Effective.Purposes() are those of the client
 
 	// Barred is why no request for this site may be sent, whatever it is: a destination that is
 	// forbidden, or heed's own address; empty: none is known.
@@ -219,16 +219,16 @@ func (q *Question) unreached(p *rules.Policy) rules.Reason {
 // exception allows has no usage verdict.
 func (q *Question) wantsStatements(v *Verdict) bool {
 	return v.Verdict == rules.Allow && v.Reason != rules.ReasonOverride && q.HTTPS == acl.Intercept && q.Target.String() != "*" &&
-		(q.Annotate || len(q.Effective.Purposes) > 0)
+		(q.Annotate || len(q.Effective.Purposes()) > 0)
 }
 
 // byStatements makes a statement that refuses a purpose of the client the decision, unless an
 // exception of the operator allows the target.
 func (q *Question) byStatements(v *Verdict) {
-	refusal, refused := q.Statements.Refuses(q.Effective.Purposes...)
+	refusal, refused := q.Statements.Refuses(q.Effective.Purposes()...)
 	if refused {
 		d, reason := q.Except(refusal.Decision(v.Rules))
-		if d.Verdict == rules.Allow || !q.PageSpeaks || !q.Statements.ByTDMRepFile(q.Effective.Purposes...) {
+		if d.Verdict == rules.Allow || !q.PageSpeaks || !q.Statements.ByTDMRepFile(q.Effective.Purposes()...) {
 			v.Refusal, v.Decision, v.OperatorReason, v.Excepted = &refusal, d, reason, d.Verdict == rules.Allow
 			return
 		}
@@ -236,7 +236,7 @@ func (q *Question) byStatements(v *Verdict) {
 	if q.Page == nil {
 		return
 	}
-	if refusal, refused = signal.Combine(q.Statements, q.Page).Refuses(q.Effective.Purposes...); refused {
+	if refusal, refused = signal.Combine(q.Statements, q.Page).Refuses(q.Effective.Purposes()...); refused {
 		if d, reason := q.Except(refusal.Decision(v.Rules)); d.Verdict != rules.Allow {
 			v.Refusal, v.Decision, v.OperatorReason = &refusal, d, reason
 		}

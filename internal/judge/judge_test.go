@@ -40,7 +40,7 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 	q := question("/a")
 	policy := q.Policy
 	q.Policy, q.Held, q.SelfKnown, q.Names.Shown = nil, nil, false, ""
-	q.Effective.Purposes = []signal.Purpose{signal.PurposeTraining}
+	q.Effective.Terms = q.Effective.Terms.For([]signal.Purpose{signal.PurposeTraining})
 	refuses := signal.Judge(signal.Input{Target: q.Target, Crawl: true, Agent: q.Names.Own,
 		Robots: signal.ReadRobots(rules.New(rules.Source{State: rules.Available}, []byte("Content-Usage: train-ai=n\n")), q.Names.Own, "u")})
 	var v Verdict
@@ -62,7 +62,7 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 		t.Errorf("%+v, %d", v, need)
 	}
 	q = question("/a")
-	q.Effective.Purposes, q.Statements = []signal.Purpose{signal.PurposeTraining}, refuses
+	q.Effective.Terms, q.Statements = q.Effective.Terms.For([]signal.Purpose{signal.PurposeTraining}), refuses
 	if v := ask(t, q); v.Reason != rules.ReasonSignal || v.Refusal == nil || v.Line != 1 || v.Rules.Reason != rules.ReasonNoRule {
 		t.Errorf("%+v", v)
 	}
@@ -97,13 +97,13 @@ func TestHeed_TheOrderOfADecision(t *testing.T) {
 		"no rules yet":                     {"/private", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonRulesPending }, rules.ReasonRulesPending, false},
 		"the client left":                  {"/a", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonClientLeft }, rules.ReasonClientLeft, true},
 		"the client left later": {"/a", func(q *Question) {
-			q.Effective.Purposes, q.NoStatements = []signal.Purpose{signal.PurposeTraining}, rules.ReasonClientLeft
+			q.Effective.Terms, q.NoStatements = q.Effective.Terms.For([]signal.Purpose{signal.PurposeTraining}), rules.ReasonClientLeft
 		}, rules.ReasonClientLeft, true},
 		"two places, observed": {"/a", func(q *Question) { q.Mismatch, q.Effective.Mode = true, acl.Observe }, rules.ReasonHostMismatch, false},
 		"what an exception alone allows": {"/private", func(q *Question) {
 			e, _ := acl.NewException(acl.Exception{Patterns: []string{"/private"}, Reason: "letter 7"})
 			q.Effective.Site = &acl.Site{Exceptions: []*acl.Exception{e}}
-			q.Effective.Purposes = []signal.Purpose{signal.PurposeTraining} // has no usage verdict
+			q.Effective.Terms = q.Effective.Terms.For([]signal.Purpose{signal.PurposeTraining}) // has no usage verdict
 		}, rules.ReasonOverride, false},
 	} {
 		q := question(c.target)

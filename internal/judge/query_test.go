@@ -130,7 +130,7 @@ func TestHeed_EachNameThatIsObeyedMustAllow(t *testing.T) {
 			}
 		}
 		policy := rules.New(rules.Source{State: rules.Available}, []byte(b.String()))
-		c := acl.Client{Name: "lab", AlsoObey: []string{pick(names...), "Other"}}
+		c := acl.Client{Name: "lab", Terms: acl.Terms{AlsoObey: acl.Names{pick(names...), "Other"}}}
 		settings := &acl.Rules{Clients: []acl.Client{c}}
 		own, target := rules.Identify(pick("LabBot/1.0", "Lab/2 CCBot/1", "curl/8")), rules.NewTarget(pick("/", "/a", "/a/b", "/x.pdf"))
 		want := policy.Decide(own, target).Verdict

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/console"
@@ -22,7 +23,7 @@ import (
 // PlanCmd is `heed plan`.
 type PlanCmd struct {
 	config.FileFlags
-	config.UseFlags
+	acl.Terms
 	Agent        []string      `short:"a" sep:"none" placeholder:"UA" help:"Plan for this User-Agent or product token; several make columns."`
 	Client       string        `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
 	Profile      string        `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
@@ -50,7 +51,7 @@ func (c *PlanCmd) Run(a *console.App) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the process
-	judge := check.CheckCmd{FileFlags: c.FileFlags, Client: c.Client, UseFlags: c.UseFlags, Profile: c.Profile, Local: c.Local, Fresh: c.Fresh}
+	judge := check.CheckCmd{FileFlags: c.FileFlags, Client: c.Client, Terms: c.Terms, Profile: c.Profile, Local: c.Local, Fresh: c.Fresh}
 	sites, err := judge.OpenSites(a, len(c.Sitemap) > 0 || c.Sitemaps)
 	if err != nil {
 		return err

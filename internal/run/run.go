@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"heed/internal/acl"
 	"heed/internal/audit/replay"
 	"heed/internal/clientenv"
 	"heed/internal/config"
@@ -29,7 +30,7 @@ import (
 // RunCmd is `heed run`: it runs one command with a separate proxy.
 type RunCmd struct {
 	config.FileFlags
-	config.UseFlags
+	acl.Terms
 	Profile  string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
 	Upstream string   `placeholder:"env|URL" help:"Reach sites through a proxy: URL, file:PATH, env:NAME or env."`
 	Agent    string   `placeholder:"NAME" help:"Judge the command as NAME and send NAME to sites; needs --contact."`

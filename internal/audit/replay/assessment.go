@@ -117,7 +117,7 @@ func (a *assessment) prepare(l *library) error {
 // has of the request; ok is false when rules are needed and p is nil.
 func (a *assessment) evaluate(p *rules.Policy) (v judge.Verdict, ok bool) {
 	q := &judge.Question{Query: a.query, Policy: p, Held: []*rules.Policy{}, Statements: a.statements, SelfKnown: true}
-	q.Target, q.Effective.Purposes = rules.NewTarget(a.query.Target.String()), a.purposes
+	q.Target, q.Effective.Terms = rules.NewTarget(a.query.Target.String()), a.query.Effective.Terms.For(a.purposes)
 	switch rules.Reason(a.basis.Reason) {
 	case rules.ReasonSubresource:
 		q.Part = a.Part

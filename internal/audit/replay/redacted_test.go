@@ -81,7 +81,7 @@ func TestJudge_RedactedTargets(t *testing.T) {
 // With another User-Agent, clients obey what they obeyed besides their own names.
 func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 	t.Parallel()
-	settings := &acl.Rules{Clients: []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("*Bot*"), AlsoObey: []string{"CCBot"}}}}
+	settings := &acl.Rules{Clients: []acl.Client{{Name: "lab", UserAgent: acl.NewGlob("*Bot*"), Terms: acl.Terms{AlsoObey: acl.Names{"CCBot"}}}}}
 	robots := []byte("User-agent: CCBot\nDisallow: /a\n\nUser-agent: TestBot\nDisallow: /b\n")
 	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, Status: 200, FetchedAt: time.Now()}
 	answer.Pack(robots)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -111,8 +110,8 @@ func Gaps(ctx context.Context, records []*store.Record, f store.Filter) (all []G
 			return nil, err
 		}
 		err = r.Counted(&f, func(n *store.Counted) {
-			if key := fmt.Sprint(record.Store, n.ID); n.Gap != nil && !known[key] {
-				known[key] = true
+			if n.Gap != nil && !known[n.ID] {
+				known[n.ID] = true
 				all = append(all, Gap{record.Path, *n.Gap})
 			}
 		})

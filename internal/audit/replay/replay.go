@@ -168,7 +168,7 @@ func (s *scan) run(ctx context.Context) error {
 	defer r.Close()
 	f, err := r.File()
 	err = errors.Join(err, r.Counted(&store.Filter{}, func(n *store.Counted) {
-		if n.Exempt {
+		if n.What == "exempt" {
 			s.result.Exempt += n.Count
 		}
 	}))

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -31,9 +30,9 @@ type builder struct {
 	use     usage
 	back    int64 // how often the clock went back
 
-	counted                   map[string]bool // numbers of requests that have been added
-	exempt, unrecorded, asked int64
-	gaps                      []audit.Gap
+	counted map[string]bool  // numbers of requests that have been added
+	sums    map[string]int64 // of them, by store.Counted.What
+	gaps    []audit.Gap
 
 	before, first, all int64 // for the progress
 }
@@ -57,7 +56,7 @@ func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	defer release()
-	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, clients: map[from]int64{}, obeyed: map[int]map[string]bool{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{},
+	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, clients: map[from]int64{}, obeyed: map[int]map[string]bool{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{}, sums: map[string]int64{},
 		line: timeline{from: math.MaxInt64, to: math.MinInt64, periods: []Period{}}, use: newUsage()}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
 	for _, r := range all {
@@ -72,7 +71,7 @@ func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
 	b.line.begin()
 	for i := range all {
 		b.first = rep.Records[i].FirstSeq
-		if err := b.record(i, rep.Records[i].Store); err != nil {
+		if err := b.record(i); err != nil {
 			return nil, err
 		}
 		b.before += rep.Records[i].LastSeq - b.first + 1
@@ -81,7 +80,7 @@ func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
 }
 
 // record counts the decisions of record i.
-func (b *builder) record(i int, store string) error {
+func (b *builder) record(i int) error {
 	r := b.readers[i]
 	n, err := b.names(r)
 	if err != nil {
@@ -90,7 +89,7 @@ func (b *builder) record(i int, store string) error {
 	if err := b.snapshots(i, n); err != nil {
 		return err
 	}
-	if err := b.uncounted(r, store); err != nil {
+	if err := b.uncounted(r); err != nil {
 		return err
 	}
 	if err := b.requests(r, n); err != nil {
@@ -150,31 +149,22 @@ func (b *builder) siteName(origin int) string { return siteName(b.origins.keys[o
 // may rest between the decision and its row.
 const clockSlack = 5_000_000
 
-// uncounted adds the requests of which only the number was recorded. Their
-// clients and hosts are not known.
-func (b *builder) uncounted(r *store.Reader, record string) error {
+// uncounted adds the requests of which only the number was recorded. Their clients and hosts are
+// not known.
+func (b *builder) uncounted(r *store.Reader) error {
 	if b.query.Client != "" || b.query.Host != "" {
 		return nil
 	}
-	err := r.Events(&b.query.Filter, func(e *audit.Event) {
-		if id := fmt.Sprint(record, e); e.Kind == audit.RulesAsked && !b.counted[id] {
-			b.asked += e.Count
-			b.counted[id] = true
-		}
-	})
-	return cmp.Or(err, r.Counted(&b.query.Filter, func(n *store.Counted) {
-		id := fmt.Sprint(record, n.ID) // the same in another copy of the record
+	return r.Counted(&b.query.Filter, func(n *store.Counted) {
 		switch {
-		case b.counted[id]:
-		case n.Exempt:
-			b.exempt += n.Count
+		case b.counted[n.ID]:
 		case n.Gap != nil:
 			b.gaps = append(b.gaps, *n.Gap)
 		default:
-			b.unrecorded += n.Count
+			b.sums[n.What] += n.Count
 		}
-		b.counted[id] = true
-	}))
+		b.counted[n.ID] = true
+	})
 }
 
 // count counts one decision.

@@ -33,7 +33,7 @@ func (b *builder) finish(rep *Report) error {
 		rep.Trouble = append(rep.Trouble, *u)
 	}
 	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods, Seconds(b.line.width).float(), b.back
-	rep.Exempt, rep.Unrecorded, rep.Asked, rep.Gaps = b.exempt, b.unrecorded, b.asked, b.gaps
+	rep.Exempt, rep.Unrecorded, rep.Asked, rep.Gaps = b.sums["exempt"], b.sums["unrecorded"], b.sums["robots_asked_as_clients"], b.gaps
 	rep.Conduct, rep.Use = b.conduct(pairs), b.use.finish(b.siteName)
 	var err error
 	rep.Changes, err = b.changes()

@@ -31,6 +31,7 @@ type methods struct {
 	names         []string // of clients, under which heed asked for files
 	files         []file   // that decided
 	heads         []string // of the records with requests
+	hashes        []string // and what their hashes are
 	empty         []string // the names of the others
 }
 
@@ -67,6 +68,11 @@ func (m *methods) note(x *tabled, name string, row map[string]string) {
 		}
 		m.join(row)
 		m.purposes = union(m.purposes, x.purposes)
+		hashes := "a chain"
+		if x.reader.Provable() {
+			hashes = "a tree"
+		}
+		m.hashes = union(m.hashes, []string{hashes})
 		m.heads = append(m.heads, fmt.Sprintf("%s whose head was %s at commit %s", row["record"], row["head"], row["head_commit"]))
 	case "requests":
 		m.agents[row["agent"]], m.sites[row["site"]] = true, true
@@ -166,8 +172,8 @@ func (m *methods) write(w io.Writer, window string) {
 			text += fmt.Sprintf("%s requests %s. ", n, left[1])
 		}
 	}
-	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record of which every row is covered by a tree of SHA-256 hashes (%s); a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
-		list("configuration"), strings.Join(m.heads, ", "))
+	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record of which every row is covered by %s of SHA-256 hashes (%s); a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
+		list("configuration"), strings.Join(m.hashes, " or "), strings.Join(m.heads, ", "))
 	fmt.Fprintln(w, table.Wrap(text, ""))
 	fmt.Fprintln(w)
 }

@@ -196,6 +196,7 @@ UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
 	contains(t, strings.Join(strings.Fields(string(fileText(t, dir, "methods.txt"))), " "),
 		"For 4 requests (28.6 %) the answer to the request for the robots.txt had been received before the record was begun",
 		"; for 4 of them it is the one that ",
+		"covered by a chain or a tree of SHA-256 hashes", // layout 2, then 4
 		"these agents obeyed others: newsbot those for CCBot, GPTBot.",
 		"14.3 % were decided while it could not be read, and 0 % by a file of the operator in its place. ",
 		"Sites answered 3 requests for robots.txt of heed under its own name, and after an answer of 401 or 403 2 under the name of the client (NewsBot/2.1);",

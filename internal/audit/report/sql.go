@@ -94,6 +94,6 @@ const sqlHead = `-- The queries behind the numbers of heed audit report, for SQL
 -- a decision does not note.
 
 %s
--- exempt, unrecorded, gaps, clock_went_back
-SELECT why AS what, sum(count) AS requests FROM (SELECT DISTINCT record, id, why, count FROM uncounted) GROUP BY why ORDER BY why;
+-- exempt, unrecorded, gaps, robots_asked_as_clients, clock_went_back
+SELECT what, sum(count) AS requests FROM (SELECT DISTINCT record, id, what, count FROM uncounted) GROUP BY what ORDER BY what;
 `

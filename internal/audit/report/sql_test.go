@@ -121,6 +121,9 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	few := newRecord(t)
 	few.add("exempt", few.micros(0), 1234, nil)
 	few.add("exempt", few.micros(0), 2, "disk full")
+	few.add("event", few.micros(0), "robots", few.site("shop.example"), "NewsBot/1", 2, 200, nil)
+	_, err := few.tx.Exec("PRAGMA user_version = 4") // which has events
+	few.must(err)
 	who, free := few.asker("192.0.2.7", "newsbot", "x"), few.ground("path", "allow", "no-rule", "", 0, nil, nil)
 	for _, hour := range []time.Duration{5, -24000, 5} {
 		few.entry(hour*time.Hour, who, "shop.example", "/", free, 0)
@@ -130,7 +133,7 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 		query report.Query
 		paths []string
 	}{
-		"a day": {report.Query{}, []string{day}}, "by purpose": {report.Query{}, []string{use}}, "every class": {report.Query{}, []string{classes}}, "nothing": {report.Query{}, []string{empty}}, "a clock that was set back": {report.Query{}, []string{few.file()}},
+		"a day": {report.Query{}, []string{day}}, "by purpose": {report.Query{}, []string{use}}, "every class": {report.Query{}, []string{classes}}, "nothing": {report.Query{}, []string{empty}}, "few": {report.Query{}, []string{few.file()}},
 		"by address": {report.Query{By: report.ByAddress}, []string{use}}, "by user": {report.Query{By: report.ByUser}, []string{day}},
 		"a part":   {report.Query{Filter: store.Filter{Host: "*.example", Client: "newsbot", To: begun.AddDate(0, 0, 1)}}, []string{day}},
 		"layout 2": {report.Query{}, []string{old("layout2.db")}}, "layout 3": {report.Query{}, []string{old("layout3.db")}}, "layout 4": {report.Query{}, []string{old("layout4.db")}},
@@ -170,7 +173,7 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 // values are in both.
 func sameNumbers(t *testing.T, rep map[string]any, got map[string]rows) (n int) {
 	t.Helper()
-	for _, row := range got["exempt, unrecorded, gaps, clock_went_back"] {
+	for _, row := range got["exempt, unrecorded, gaps, robots_asked_as_clients, clock_went_back"] {
 		if what := row["what"].(string); what != "gaps" && rep[what] != row["requests"] {
 			t.Errorf("%s is %v, the query has %v", what, rep[what], row["requests"])
 		}

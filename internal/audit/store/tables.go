@@ -73,18 +73,18 @@ func shareColumns(prefix, part, all string) string {
 	return column("share", part+" * 1.0 / "+all) + ",\n    " + column("low", "max(0.0, "+bound("-")+")") + ",\n    " + column("high", "min(1.0, "+bound("+")+")")
 }
 
-// Counted is a number of requests that are not recorded one by one.
+// Counted is a number of requests that are no decisions.
 type Counted struct {
-	ID     int64
-	Count  int64
-	Exempt bool       // of exempt clients; else they could not be recorded
-	Gap    *audit.Gap // in which they were refused; nil: they were not
+	ID    string // the same in another copy of the record
+	Count int64
+	What  string     // exempt, unrecorded, gaps or robots_asked_as_clients, as in reports
+	Gap   *audit.Gap // of gaps
 }
 
-// Counted calls row with every number of requests in the window of filter.
+// Counted calls row with the numbers of the query in tables/uncounted.sql.
 func (r *Reader) Counted(filter *Filter, row func(*Counted)) error {
-	return r.each("SELECT id, count, why IS NULL, why FROM exempt WHERE "+filter.Counted(), func(f *fields) {
-		n := &Counted{ID: f.integer(), Count: f.integer(), Exempt: f.flag()}
+	return r.each(filter.uncounted(), func(f *fields) {
+		n := &Counted{ID: f.text() + " " + f.text(), Count: f.integer(), What: f.text()}
 		if g, ok := audit.ParseGap(f.text(), n.Count); ok {
 			n.Gap = &g
 		}
@@ -92,16 +92,14 @@ func (r *Reader) Counted(filter *Filter, row func(*Counted)) error {
 	})
 }
 
-// Events calls row with every event in the window of filter, in the order of the record.
-func (r *Reader) Events(filter *Filter, row func(*audit.Event)) error {
-	if !r.layout.has(eventTable) {
-		return nil
-	}
-	where := strings.Join(append(filter.Window(), "TRUE"), " AND ")
-	return r.each("SELECT time, kind, name, count, status, detail, scheme, host, port FROM event LEFT JOIN site ON site.id = site WHERE "+where+" ORDER BY event.id", func(f *fields) {
-		row(&audit.Event{Time: f.time(), Kind: audit.EventKind(f.text()), Name: f.text(), Count: f.integer(), Status: int(f.integer()), Detail: f.text(), Site: f.origin()})
-	})
+// uncounted returns the query in tables/uncounted.sql.
+func (f *Filter) uncounted() string {
+	text, _ := tableQueries.ReadFile("tables/uncounted.sql") // it is embedded
+	return strings.NewReplacer("{{counted}}", f.Counted(), "{{window}}", f.window()).Replace(string(text))
 }
+
+// window returns the condition on the column time.
+func (f *Filter) window() string { return strings.Join(append(f.Window(), "TRUE"), " AND ") }
 
 // Script returns statements, for SQLite's shell, that make the table request of the requests in
 // records that filter selects, with an expression on the rows of asker as the agent, and the table
@@ -110,12 +108,12 @@ func (r *Reader) Events(filter *Filter, row func(*audit.Event)) error {
 func Script(records []*Record, filter *Filter, agent string) string {
 	text, _ := tableQueries.ReadFile("tables/request.sql") // it is embedded
 	query := strings.NewReplacer("{{who}}", agent, "{{chosen}}", filter.Condition()).Replace(reason.InSQL(string(text)))
-	counted, window := filter.Counted(), strings.Join(append(filter.Window(), "TRUE"), " AND ")
+	clock, _ := tableQueries.ReadFile("tables/clock.sql")
+	known := "TRUE"
 	if filter.Client != "" || filter.Host != "" {
-		counted = "FALSE" // whose they are is not known
+		known = "FALSE" // of the other requests neither is known
 	}
-	others, _ := tableQueries.ReadFile("tables/uncounted.sql")
-	uncounted := strings.NewReplacer("{{counted}}", counted, "{{window}}", window).Replace(string(others))
+	uncounted := "SELECT * FROM (" + filter.uncounted() + ") WHERE " + known + "\nUNION ALL\n" + strings.ReplaceAll(string(clock), "{{window}}", filter.window())
 	var b strings.Builder
 	for i, r := range records {
 		begin, end := r.begin, ""

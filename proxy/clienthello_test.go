@@ -90,7 +90,7 @@ func TestHeed_AHelloThatIsRejectedIsToldWithItsFault(t *testing.T) {
 			}
 			for _, redirected := range []bool{false, true} {
 				e := r.records.await(t, name, func(e *audit.Entry) bool { return strings.Contains(e.Detail, "redirected connection") == redirected })
-				if e.Decision.Reason != rules.ReasonMalformed || e.Judged != audit.NotJudged || !strings.HasPrefix(e.Detail, hello.want+helloNotPassed) {
+				if e.Decision.Reason != rules.ReasonMalformed || e.Judged != audit.NotJudged || !strings.HasPrefix(e.Detail, hello.want+passUnjudged) {
 					t.Errorf("%s: %s", e.Decision.Reason, e.Detail)
 				}
 				if !redirected && e.URL() != "https://"+hello.host {

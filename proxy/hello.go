@@ -139,11 +139,11 @@ func (h *clientHello) name() string {
 
 // Of TLS messages.
 const (
-	recordHeader   = 5 // octets
-	typeHello      = 1
-	extServerName  = 0
-	typeHostName   = 0
-	helloNotPassed = `; https = "tunnel" at the [[host]] of the site lets such clients pass unjudged`
+	recordHeader  = 5 // octets
+	typeHello     = 1
+	extServerName = 0
+	typeHostName  = 0
+	passUnjudged  = `; https = "tunnel" at the [[host]] of the site lets such clients pass unjudged`
 )
 
 // helloOf returns the hello that a TLS connection begins with; nil when octets are not the

@@ -201,9 +201,9 @@ func (t *tunnel) handshakeFailure(err error, octets []byte) (rules.Reason, strin
 		var op *net.OpError
 		switch {
 		case h.fault != "":
-			return rules.ReasonMalformed, h.fault + helloNotPassed
+			return rules.ReasonMalformed, h.fault + passUnjudged
 		case errors.As(err, &op) && op.Op == "local error":
-			return rules.ReasonMalformed, "the TLS hello breaks its standard: " + safetext.Error(err) + helloNotPassed
+			return rules.ReasonMalformed, "the TLS hello breaks its standard: " + safetext.Error(err) + passUnjudged
 		}
 	}
 	if reason == rules.ReasonUntrusted && blamesTime(err, octets) {

@@ -95,9 +95,9 @@ type Config struct {
 	// as long as the Proxy does.
 	Settings
 
-	// Live returns the settings in force, the Limits WithDefaults. A request keeps to
-	// what it returned when the request arrived, but for the limits on connections,
-	// tunnels and times of the client's connection: those are the ones of the moment. It must be fast.
+	// Live returns the settings in force, the Limits WithDefaults. A request is handled by what
+	// it returned when the request arrived. The limits on connections and tunnels, and the times
+	// of a client's connection, are read anew whenever they are needed. It must be fast.
 	Live func() *Settings
 
 	Recorder Recorder

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Leave has each client connection over HTTP/1 end with its next answer, so that clients go
-// elsewhere before a Shutdown. New connections are accepted still.
+// Leave closes each HTTP/1 connection of a client after its next answer, so that clients connect
+// to another proxy before this one calls Shutdown. New connections are still accepted.
 func (p *Proxy) Leave() { p.h1.Leave() }
 
 // Shutdown stops accepting, lets running exchanges end, tunnels included, and

@@ -49,8 +49,8 @@
 //   - patterns, or the target (target.go): octets.go has the form that is compared,
 //     readings.go, parameters.go and readings_sent.go the readings of a target, match.go
 //     packs a rule and says what a match is, and index.go finds the rule that decides;
-//   - decide: decide.go, with the engine that a Policy asks (policy.go), and the result
-//     (decision.go);
+//   - decide: decide.go, with the engine that a Policy asks (policy.go), and the result, a
+//     Decision;
 //   - explain: explain.go. Package lint watches the parser (watch.go) for what people read
 //     about a file.
 //

@@ -83,8 +83,8 @@ type WrittenRule struct {
 	At      Part // the path, or the line when that differs from how the path is compared
 }
 
-// Written yields the rules of the file, in its order.
-func (x *Watched) Written() iter.Seq[WrittenRule] {
+// RulesAsWritten yields the rules of the file, in its order.
+func (x *Watched) RulesAsWritten() iter.Seq[WrittenRule] {
 	return func(yield func(WrittenRule) bool) {
 		f, group := &x.file, 0
 		packed := f.text + f.extra.String()

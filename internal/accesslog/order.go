@@ -33,7 +33,8 @@ func (r *Reader) survey() error {
 	return errors.Join(failed...)
 }
 
-// survey reads the times of a file. An error in the middle is left for the second time.
+// survey reads the times of a file. An error in the middle ends it
+// without one: the reading that follows meets the error again, and returns it.
 func (s *source) survey() error {
 	if err := s.open(); err != nil {
 		return err

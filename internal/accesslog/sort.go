@@ -133,7 +133,7 @@ func (m *inMemory) next(q *Request) error {
 	return m.decode(m.arena[from:from+encodedSize(m.arena[from:])], q)
 }
 
-// onDisk is a run.
+// onDisk reads a sorted part of the requests back from its temporary file.
 type onDisk struct {
 	*sorter
 	in  *bufio.Reader

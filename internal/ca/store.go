@@ -76,8 +76,8 @@ type State uint8
 
 // The states of a store. The zero value is Failed.
 const (
-	Failed    State = iota // Why it failed, and the Cure
-	Skipped                // Why it was left alone, and the Cure
+	Failed    State = iota // Why it failed, and the Advice
+	Skipped                // Why it was left alone, and the Advice
 	Unchanged              // it was as wanted
 	Planned                // a dry run would change it
 	Done                   // it was changed
@@ -90,11 +90,11 @@ func (s State) String() string {
 
 // Result says what became of one root in one store.
 type Result struct {
-	Store string
-	Cert  *x509.Certificate
-	State State
-	Why   string // of Failed and Skipped, one line; the commands of Planned
-	Cure  string // what to do about Failed and Skipped: commands for a shell, or a sentence
+	Store  string
+	Cert   *x509.Certificate
+	State  State
+	Why    string // of Failed and Skipped, one line; the commands of Planned
+	Advice string // what to do about Failed and Skipped: commands for a shell, or a sentence
 }
 
 // Install puts the roots into the stores, those left out that Renew replaced,
@@ -126,17 +126,17 @@ func (s *Store) change(r Root, install, dryRun bool) Result {
 	result := Result{Store: s.Name, Cert: r.Cert}
 	if s.absent != "" {
 		if result.State, result.Why = Unchanged, s.absent; install {
-			result.State, result.Cure = Skipped, s.cure
+			result.State, result.Advice = Skipped, s.cure
 		}
 		return result
 	}
 	if _, err := exec.LookPath(s.tool); err != nil && s.getTool != "" {
-		result.State, result.Why, result.Cure = Skipped, fmt.Sprintf("the program %s is missing", s.tool), s.getTool
+		result.State, result.Why, result.Advice = Skipped, fmt.Sprintf("the program %s is missing", s.tool), s.getTool
 		return result
 	}
 	there, err := s.has(r.Cert)
 	if err != nil {
-		result.Why, result.Cure = oneLine(err), "make the store readable, or leave it as it is"
+		result.Why, result.Advice = oneLine(err), "make the store readable, or leave it as it is"
 		return result
 	}
 	if there == install {
@@ -145,7 +145,7 @@ func (s *Store) change(r Root, install, dryRun bool) Result {
 	}
 	file, cleanup, err := fileOf(r)
 	if err != nil {
-		result.Why, result.Cure = oneLine(err), "free space in the directory for temporary files"
+		result.Why, result.Advice = oneLine(err), "free space in the directory for temporary files"
 		return result
 	}
 	defer cleanup()
@@ -156,7 +156,7 @@ func (s *Store) change(r Root, install, dryRun bool) Result {
 	commands := how(r.Cert, file)
 	switch {
 	case s.root:
-		result.State, result.Why, result.Cure = Skipped, "this user may not change it", asRoot(commands, r, install)
+		result.State, result.Why, result.Advice = Skipped, "this user may not change it", asRoot(commands, r, install)
 	case dryRun:
 		result.State, result.Why = Planned, shell("", commands)
 	default:
@@ -167,7 +167,7 @@ func (s *Store) change(r Root, install, dryRun bool) Result {
 
 // execute runs the commands and looks whether they had the effect.
 func (s *Store) execute(result *Result, commands [][]string, install bool) {
-	result.Cure = "run it by hand and see: " + shell("", commands)
+	result.Advice = "run it by hand and see: " + shell("", commands)
 	for _, c := range commands {
 		if out, err := s.run(c[0], c[1:]...); err != nil {
 			result.Why = oneLine(fmt.Errorf("%s: %w: %s", c[0], err, lastLine(out)))
@@ -178,7 +178,7 @@ func (s *Store) execute(result *Result, commands [][]string, install bool) {
 		result.Why = "the commands succeeded without effect"
 		return
 	}
-	result.State, result.Cure = Done, ""
+	result.State, result.Advice = Done, ""
 }
 
 // fileOf returns a file that holds exactly the root's certificate.

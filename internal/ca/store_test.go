@@ -24,8 +24,8 @@ func became(t *testing.T, results []Result, want State) Result {
 		t.Fatalf("results %+v, want one %v", results, want)
 	}
 	r := results[0]
-	if bad := want == Failed || want == Skipped; bad != (r.Cure != "") || bad && r.Why == "" || strings.Contains(r.Why+r.Cure, "\n") {
-		t.Errorf("%v with reason %q and cure %q", want, r.Why, r.Cure)
+	if bad := want == Failed || want == Skipped; bad != (r.Advice != "") || bad && r.Why == "" || strings.Contains(r.Why+r.Advice, "\n") {
+		t.Errorf("%v with reason %q and cure %q", want, r.Why, r.Advice)
 	}
 	return r
 }
@@ -101,10 +101,10 @@ func TestABrowserWithoutADatabaseIsNamed(t *testing.T) {
 	}
 	a := open(t, noon)
 	got := Install(m.nssStores(), a.Roots(), false)
-	if len(got) != 1 || got[0].State != Skipped || got[0].Why != "chromium has none yet" || !strings.HasPrefix(got[0].Cure, "mkdir -p -m 700 ~/.pki/nssdb && certutil -N ") {
+	if len(got) != 1 || got[0].State != Skipped || got[0].Why != "chromium has none yet" || !strings.HasPrefix(got[0].Advice, "mkdir -p -m 700 ~/.pki/nssdb && certutil -N ") {
 		t.Errorf("%+v", got)
 	}
-	if got := Uninstall(m.nssStores(), a.Roots(), false); len(got) != 1 || got[0].State != Unchanged || got[0].Cure != "" {
+	if got := Uninstall(m.nssStores(), a.Roots(), false); len(got) != 1 || got[0].State != Unchanged || got[0].Advice != "" {
 		t.Errorf("at the removal: %+v", got)
 	}
 }
@@ -219,15 +219,15 @@ func TestWithoutPermissionTheCommandsArePrinted(t *testing.T) {
 	stores := []Store{m.anchors(anchorPlace{"Test", dir, ".crt", []string{"true"}, []string{"true"}})}
 	r := became(t, Install(stores, a.Roots(), false), Skipped)
 	want := fmt.Sprintf(`sudo install -m 0644 %s '%s/%s.crt' && sudo true`, a.CertPath(), strings.ReplaceAll(dir, "'", `'\''`), alias(a.chain[0]))
-	if r.Cure != want {
-		t.Errorf("cure\n%s, want\n%s", r.Cure, want)
+	if r.Advice != want {
+		t.Errorf("cure\n%s, want\n%s", r.Advice, want)
 	}
 }
 
 func TestAMissingProgramIsNamedWithItsCure(t *testing.T) {
 	a := open(t, noon)
 	r := became(t, Install([]Store{{Name: "x", tool: "no-such-program", getTool: "install it"}}, a.Roots(), false), Skipped)
-	if !strings.Contains(r.Why, "no-such-program") || r.Cure != "install it" {
+	if !strings.Contains(r.Why, "no-such-program") || r.Advice != "install it" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -249,7 +249,7 @@ func TestAStoresFailureIsReportedAndTheNextIsDone(t *testing.T) {
 		t.Fatalf("%+v", results)
 	}
 	r := became(t, results[:1], Failed)
-	if r.Why != "trustit: exit status 1: the database is locked" || !strings.Contains(r.Cure, "trustit "+a.CertPath()) {
+	if r.Why != "trustit: exit status 1: the database is locked" || !strings.Contains(r.Advice, "trustit "+a.CertPath()) {
 		t.Errorf("%+v", r)
 	}
 	became(t, results[1:2], Done)

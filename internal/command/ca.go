@@ -167,7 +167,7 @@ func (c *storeFlags) change(a *console.App, how func([]ca.Store, []ca.Root, bool
 func (c *storeFlags) print(a *console.App, r ca.Result) error {
 	if c.JSON {
 		return console.NewJSON(a.Stdout).Encode(map[string]string{
-			"store": r.Store, "certificate": ca.Fingerprint(r.Cert), "state": r.State.String(), "why": r.Why, "cure": r.Cure,
+			"store": r.Store, "certificate": ca.Fingerprint(r.Cert), "state": r.State.String(), "why": r.Why, "cure": r.Advice,
 		})
 	}
 	var text strings.Builder
@@ -175,8 +175,8 @@ func (c *storeFlags) print(a *console.App, r ca.Result) error {
 	if r.Why != "" {
 		fmt.Fprintf(&text, "          %s\n", console.Printable(r.Why))
 	}
-	if r.Cure != "" {
-		fmt.Fprintf(&text, "          do: %s\n", console.Printable(r.Cure))
+	if r.Advice != "" {
+		fmt.Fprintf(&text, "          do: %s\n", console.Printable(r.Advice))
 	}
 	_, err := fmt.Fprint(a.Stdout, text.String())
 	return err

@@ -199,8 +199,9 @@ func (p *member) waitAlone(a *localState, now time.Time) (wait time.Duration) {
 	if quiet := a.since.Add(max(longest+spare, noticeTime)); quiet.After(from) {
 		from = quiet
 	}
-	// In a Cluster a heed may join while a node is unreachable: by then all heeds know of it,
-	// and starts by the old count are a delay ago.
+	// In a Cluster a heed may join while a node is unreachable. Until all heeds know the new
+	// number of heeds, and for the longest delay after that, none starts in its slot: the last
+	// start of a heed that used the old number may be that recent.
 	if quiet := p.changed.Add(noticeTime + longest + spare); !p.changed.IsZero() && quiet.After(from) {
 		from = quiet
 	}

@@ -273,7 +273,7 @@ const (
 // Ops returns all operations.
 func Ops() []string { return []string{opPolicies, opTurns, opOther} }
 
-// count reports a failed operation. of is its script; nil for others.
+// count reports a failed operation, by the script that it ran; of is nil where it ran none.
 func (s *Store) count(of *script) {
 	op := opOther
 	if of != nil {

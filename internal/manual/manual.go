@@ -38,29 +38,6 @@ var sections = []struct {
 	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},
 }
 
-// earlier has the names that topics had in earlier versions, and the topics that contain
-// their texts now.
-var earlier = map[string]string{
-	"curl":        "downloads",
-	"enforcement": "purpose",
-	"go":          "languages",
-	"install":     "start",
-	"java":        "languages",
-	"modes":       "bots",
-	"node":        "languages",
-	"numbers":     "answers",
-	"packages":    "downloads",
-	"perl":        "languages",
-	"php":         "languages",
-	"policies":    "rules",
-	"profiles":    "rules",
-	"python":      "languages",
-	"r":           "languages",
-	"replay":      "verification",
-	"rotation":    "backup",
-	"ruby":        "languages",
-}
-
 // Topics returns all topics in the order of the list that `heed help` prints:
 // those of a section follow one another.
 func Topics() []Topic {
@@ -78,13 +55,9 @@ func Topics() []Topic {
 	return all
 }
 
-// Lookup returns the topic that is called name, or was in an earlier version; false when
-// there is none.
+// Lookup returns the topic that is called name; false when there is none.
 func Lookup(name string) (Topic, bool) {
 	all := Topics()
-	if now, ok := earlier[name]; ok {
-		name = now
-	}
 	i := slices.IndexFunc(all, func(t Topic) bool { return t.Name == name })
 	if i < 0 {
 		return Topic{}, false

@@ -78,15 +78,3 @@ func TestMentioning_TitlesComeFirst(t *testing.T) {
 		}
 	}
 }
-
-// What a topic was called in an earlier version finds the topic that has its text.
-func TestLookup_NamesOfEarlierVersionsAreThoseOfOneTopic(t *testing.T) {
-	for old, now := range earlier {
-		if slices.ContainsFunc(Topics(), func(t Topic) bool { return t.Name == old }) {
-			t.Errorf("%s is a topic and the earlier name of one", old)
-		}
-		if topic, ok := Lookup(old); !ok || topic.Name != now {
-			t.Errorf("%s is %s, not %s", old, topic.Name, now)
-		}
-	}
-}

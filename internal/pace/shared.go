@@ -233,8 +233,8 @@ func (s *site) awaitPosition(ctx context.Context, k *ticket, heard <-chan struct
 	return k.refused
 }
 
-// over reports whether it is too late to start with the turn.
-func (ft *fleetTicket) over(now time.Time) bool {
+// tooLate reports whether it is too late to start with the turn.
+func (ft *fleetTicket) tooLate(now time.Time) bool {
 	return ft != nil && !ft.until.IsZero() && now.After(ft.until)
 }
 

@@ -58,7 +58,7 @@ type permit struct {
 func (t *permit) Going() bool {
 	t.site.mu.Lock()
 	defer t.site.mu.Unlock()
-	if t.fleetTicket.over(time.Now()) {
+	if t.fleetTicket.tooLate(time.Now()) {
 		return false
 	}
 	t.going = true

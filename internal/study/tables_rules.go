@@ -11,7 +11,7 @@ import (
 	"heed/rules"
 )
 
-const kimSource = "Kim et al., IMC 2025 (doi 10.1145/3730567.3764471); the formulas are as recalled from accounts of the paper, not checked against its text"
+const kimSource = "heed's own formulas; the idea of the three measures is that of Kim et al., IMC 2025 (doi 10.1145/3730567.3764471), whose numbers may be counted otherwise"
 
 func obedienceTable() *Definition {
 	return &Definition{
@@ -48,8 +48,8 @@ func obedienceTable() *Definition {
 
 func kimTable() *Definition {
 	return &Definition{
-		Name: "kim", Title: "Obedience by the measures of Kim et al.",
-		About:   "Delay, endpoint and disallow. A robot that stays away has no value, and one that asks for robots.txt often has a high one: compare with the table before.",
+		Name: "kim", Title: "Obedience by delay, endpoint and disallow",
+		About:   "Three measures after Kim et al. A robot that stays away has no value, and one that asks for robots.txt often has a high one: compare with the table before.",
 		Formula: "delay = gaps of at least 30 s / gaps between requests of one address and User-Agent; endpoint = requests below --endpoint or for robots.txt / requests; disallow = requests for robots.txt / requests",
 		Source:  kimSource,
 		Columns: columns(

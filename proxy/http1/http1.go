@@ -12,7 +12,7 @@
 // see Head.Mended.
 //
 // reader.go reads heads, head.go parses them, framing.go decides what follows, and body.go
-// reads it. message.go writes heads, writer.go bodies. nethttp.go makes requests and responses
-// of net/http, fault.go lists what can be wrong, and fields.go edits the fields of messages
+// reads it. message.go writes heads and makes requests and responses of net/http, writer.go
+// writes bodies, fault.go lists what can be wrong, and fields.go edits the fields of messages
 // that pass through the proxy.
 package http1

@@ -103,7 +103,7 @@ func (r *Reader) fill(body bool) error {
 }
 
 // Read implements io.Reader: it returns the buffered octets, and then those of the
-// connection, whatever they are.
+// connection, whatever they are. An error that came with octets is returned by the next Read.
 func (r *Reader) Read(p []byte) (int, error) {
 	switch {
 	case r.r < r.w:
@@ -124,8 +124,9 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Prepend makes an octet that was read without a buffer, to wait for a request, the next one.
-// r has none that was not used.
+// Prepend puts an octet back that was read from the connection while no buffer was in use, so
+// that the next Read begins with it. It must not be called while octets are buffered. A pending
+// error stays, and is returned after the octet.
 func (r *Reader) Prepend(c byte) {
 	r.free()
 	r.buf = buffers.Get().(*[bufferSize]byte)[:]

@@ -91,17 +91,17 @@ type Conn struct {
 	client  *client
 	tunnel  atomic.Bool  // it counts as a tunnel too
 	closed  atomic.Bool  // it does not count any more
-	foreign atomic.Bool  // a caller has set a deadline for writing
+	ownTime atomic.Bool  // a caller has set a deadline for writing, which holds in place of ReadTime
 	head    atomic.Int64 // octets of a head that is not complete
 }
 
 // Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
-	if !c.foreign.Load() {
+	if !c.ownTime.Load() {
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.gate.limits().ReadTime)) // on a closed connection Write fails as well
 	}
 	n, err := c.Conn.Write(b)
-	if err != nil && !c.foreign.Load() {
+	if err != nil && !c.ownTime.Load() {
 		c.gate.CountTimeout(ReadTime, err)
 	}
 	return n, err
@@ -118,10 +118,10 @@ func (c *Conn) SetDeadline(t time.Time) error {
 // SetWriteDeadline implements net.Conn. net/http removes a deadline after each request,
 // whether there is one or not; that of Write stays.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	if t.IsZero() && !c.foreign.Load() {
+	if t.IsZero() && !c.ownTime.Load() {
 		return nil
 	}
-	c.foreign.Store(!t.IsZero())
+	c.ownTime.Store(!t.IsZero())
 	return c.Conn.SetWriteDeadline(t)
 }
 

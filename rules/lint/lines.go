@@ -188,7 +188,7 @@ func (l *linter) slips(at rules.Progress, found []slip, value rules.Part) {
 // compareRules finds rules that a group has twice, or that contradict each other.
 func (l *linter) compareRules(f *rules.Watched) {
 	group, allows := 0, map[string]bool{}
-	for r := range f.Written() {
+	for r := range f.RulesAsWritten() {
 		if r.Group != group {
 			group, allows = r.Group, map[string]bool{}
 		}

@@ -20,7 +20,7 @@ type conn struct {
 	*sqlite.Conn
 	path   string
 	mode   string // of sqlite.Open
-	layout layout // 0: not read yet
+	layout layout // set by readLayout
 
 	// Set by findHead.
 	store string // the id of the record

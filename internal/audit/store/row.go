@@ -243,7 +243,8 @@ const (
 	oldest layout = 2
 )
 
-// layout numbers a layout of audit.db, and is its PRAGMA user_version. 0 is Schema.
+// layout numbers a layout of audit.db, and is its PRAGMA user_version. 0 is that of a
+// file without tables.
 type layout int64
 
 // added are the last columns of tables, with their types, by the layout that added them.
@@ -256,11 +257,11 @@ var added = map[layout]map[table][]string{
 var created = map[table]layout{eventTable: 4}
 
 // has reports whether the layout has the table t.
-func (l layout) has(t table) bool { return l == 0 || l >= created[t] }
+func (l layout) has(t table) bool { return l >= created[t] }
 
 // lacks returns the definitions of the last columns of t that the layout lacks, in their order.
 func (l layout) lacks(t table) (columns []string) {
-	for later := max(l, oldest) + 1; l != 0 && later <= Schema; later++ {
+	for later := max(l, oldest) + 1; later <= Schema; later++ {
 		columns = append(columns, added[later][t]...)
 	}
 	return columns

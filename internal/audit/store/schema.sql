@@ -202,7 +202,7 @@ CREATE TABLE commits (
     entry         INTEGER NOT NULL,
     outcomes      INTEGER NOT NULL, -- how many name this commit
     exempt        INTEGER NOT NULL,
-    pruned        BLOB,             -- set when rows were removed: what was, and the digest of what stays (see stub.go)
+    pruned        BLOB,             -- set when rows were removed: what was, and the digest of what stays (see stub in prune_take.go)
     hash          BLOB NOT NULL,    -- the root of the second tree up to this commit
     marks         BLOB NOT NULL,    -- two octets for each row it covers, by which verify finds the one that was changed
     event         INTEGER NOT NULL, -- as exempt (layout 4)

@@ -83,6 +83,7 @@ func contenders(binary, against, squid string) []contender {
 		contender{name: "goproxy", command: goCommand("goproxy"), lacks: []string{"tls-h2", "refused", "refused-pages", "idle"}, shipsCA: true},
 		contender{name: "goproxy-tuned", command: goCommand("goproxy-tuned", "GOGC=400"), lacks: []string{"tls-h2", "refused", "refused-pages"}},
 		contender{name: "reverseproxy", command: goCommand("reverseproxy", "GOGC=400"), lacks: onlyPlain},
+		contender{name: "relay", command: goCommand("relay", "GOGC=400"), lacks: slices.Concat(onlyPlain, []string{"hosts", "cold"})},
 		contender{name: "squid-robots", command: robotsSquid, lacks: robots},
 		contender{name: "mitmproxy-robots", command: robotsMitmproxy, lacks: robots},
 	)
@@ -136,7 +137,7 @@ func goCommand(role string, env ...string) func(context.Context, workload, place
 	return func(ctx context.Context, _ workload, at place) (*exec.Cmd, error) {
 		cmd, err := roleCommand(ctx, at.bench.self, role, at.origin.roots, proxySettings{
 			Listen: at.addr, CACert: at.bench.caCert, CAKey: at.bench.caKey,
-			Hosts: at.origin.hosts, ConnectionLimit: heedConnections,
+			Hosts: at.origin.hosts, Site: net.JoinHostPort("127.0.0.1", at.origin.plain), ConnectionLimit: heedConnections,
 		})
 		if err == nil {
 			cmd.Env = slices.Concat(env, cmd.Env)

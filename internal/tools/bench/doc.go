@@ -9,7 +9,8 @@
 // contenders: heed, built from this checkout; heed-bare, the same without record,
 // log and judging; heed-purpose, heed for clients with a purpose; Squid with ssl-bump;
 // goproxy (github.com/elazarl/goproxy) as it is shipped and with the settings that its documentation recommends; and
-// httputil.ReverseProxy as the least that a forward proxy in Go can be. In the cases with
+// httputil.ReverseProxy as the least that a forward proxy in Go can be; and a relay, which only
+// copies octets between a client and the site: the floor of them all. In the cases with
 // pages, which request every URL once, as a crawler does, two more do heed's job: Squid
 // with an external ACL helper, and mitmproxy with an addon, both of which judge by
 // robots.txt with python3-protego and write an access log. For each

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -73,6 +74,38 @@ func bareReverseProxy() error {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host },
 		Transport: transport,
 	})
+}
+
+// bareRelay connects each connection to the site and copies octets, both ways: the least that
+// anything between a client and a site costs.
+func bareRelay() error {
+	s, err := readSettings()
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", s.Listen)
+	for err == nil {
+		var client net.Conn
+		if client, err = l.Accept(); err == nil {
+			go relay(client, s.Site)
+		}
+	}
+	return err
+}
+
+func relay(client net.Conn, site string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", site)
+	if err != nil {
+		return // the client's request fails
+	}
+	defer server.Close()
+	forward := func(to, from net.Conn) {
+		_, _ = io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from}) // through this process, as a proxy reads it
+		_ = to.(*net.TCPConn).CloseWrite()                                 // the other way may go on
+	}
+	go forward(server, client)
+	forward(client, server)
 }
 
 // poolingTransport keeps as many connections to sites as heed does.

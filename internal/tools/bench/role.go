@@ -21,6 +21,7 @@ var roles = map[string]func() error{
 	"goproxy":       shippedGoproxy,
 	"goproxy-tuned": tunedGoproxy,
 	"reverseproxy":  bareReverseProxy,
+	"relay":         bareRelay,
 }
 
 // runRole runs the role that the environment names. It reports false if there is
@@ -47,6 +48,7 @@ type proxySettings struct {
 	Listen          string
 	CACert, CAKey   string // PEM files, for intercepted connections
 	Hosts           string // file in the form of /etc/hosts
+	Site            string // the address of the site's plain http
 	ConnectionLimit int    // of idle connections to one site
 }
 

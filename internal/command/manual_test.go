@@ -535,13 +535,9 @@ func TestHelp_AnUnknownTopicListsTheNearest(t *testing.T) {
 	}
 }
 
-// What a topic was called in an earlier version opens the topic that has its text, from
-// the command line, and wherever the source names a topic, it names one that exists.
-func TestHelp_NamesOfEarlierVersionsOpenTheTopic(t *testing.T) {
+// Wherever the source names a topic, it names one that exists.
+func TestHelp_TheSourceNamesTopicsThatExist(t *testing.T) {
 	t.Parallel()
-	for old, now := range map[string]string{"replay": "verification", "rotation": "backup", "ruby": "languages"} {
-		heed(t, "", "help", old).is(t, 0, topic(t, now), "")
-	}
 	verbs, found := childNames(model(t).Node), 0
 	for _, m := range regexp.MustCompile(`heed help ([a-z]+)`).FindAllStringSubmatch(sourceText(t), -1) {
 		found++

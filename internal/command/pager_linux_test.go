@@ -12,7 +12,7 @@ import (
 
 func TestHelp_UsesThePagerOnATerminal(t *testing.T) {
 	t.Parallel()
-	topic, _ := manual.Lookup("perl")
+	topic, _ := manual.Lookup("languages")
 	plain := strings.ReplaceAll(topic.Text, "\n", "\r\n") // as a terminal shows it
 	for name, c := range map[string]struct{ pager, want string }{
 		"a pager with arguments":        {"PAGER=sed s/^/paged:/", "paged:" + strings.TrimSuffix(strings.ReplaceAll(plain, "\r\n", "\r\npaged:"), "paged:")},
@@ -24,7 +24,7 @@ func TestHelp_UsesThePagerOnATerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			person, program := terminal(t)
-			cmd := newPlace(t).heed("help", "perl")
+			cmd := newPlace(t).heed("help", "languages")
 			if c.pager == "" {
 				cmd.Env[0] = "PATH=/no/such/directory"
 			} else {

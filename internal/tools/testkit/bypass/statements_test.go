@@ -209,7 +209,7 @@ var (
 )
 
 // honestlyThrough are spellings that come through under "Disallow: /private/" and "Disallow:
-// /*.pdf$", unless the profile is strict (`heed help profiles`).
+// /*.pdf$", unless the profile is strict (`heed help rules`).
 var honestlyThrough = []string{"/private;x/c.txt", "/open/a.pdf;x"}
 
 // checkParameters sends spellings with path parameters to a servlet container, under each

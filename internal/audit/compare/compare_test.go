@@ -15,6 +15,14 @@ import (
 	"heed/rules"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // record makes a record of requests, each a target, under a robots.txt and a key.
 func record(t *testing.T, robots string, key byte, targets ...string) *store.Record {
 	t.Helper()
@@ -26,14 +34,10 @@ func record(t *testing.T, robots string, key byte, targets ...string) *store.Rec
 func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *store.Record {
 	t.Helper()
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, slices.Repeat([]byte{key}, audit.PrivacyKeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	policy := rules.New(rules.Source{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, State: rules.Available}, []byte(robots))
 	for i := range len(targets) * len(strings.Fields(names)) {
 		target, agent := targets[i%len(targets)], rules.Declare(strings.Fields(names)[i/len(targets)])
@@ -45,18 +49,12 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 			ID: audit.NewID(), Client: "192.0.2.7:4711", ClientName: "run", Mode: "enforce", Agent: agent, Method: method, Scheme: "https", Host: "a.test", Target: target,
 			Judged: audit.ByPath, Decision: policy.Decide(agent, rules.NewTarget(target)), Policy: policy,
 		}
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(e))
 		w.Ended(e)
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	records, err := store.Records(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return records[0]
 }
 
@@ -66,17 +64,11 @@ func TestRecords_OfOlderHeeds(t *testing.T) {
 	t.Parallel()
 	file := func(name string) *store.Record {
 		data, err := os.ReadFile("../store/testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o600))
 		r, err := store.OpenRecord(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r
 	}
 	r, err := compare.Records(t.Context(), file("engine2.db"), file("layout2.db"), compare.Options{})
@@ -112,9 +104,7 @@ func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) 
 		"others":                     {record(t, monday, 1, "/1", "/x"), record(t, monday, 1, "/x", "/\xff"), 1, nil, url("/1"), url(`/\xFF`)},
 	} {
 		r, err := compare.Records(t.Context(), c.a, c.b, compare.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var changed, onlyA, onlyB []string
 		for _, x := range r.Different {
 			if changed = append(changed, of(x.Request)); x.A.Verdict != "allow" || x.B.Verdict != "refuse" || x.B.Rule != "Disallow: /late" {
@@ -148,9 +138,7 @@ func TestRecords_OfTwoAgents(t *testing.T) {
 		{ByURL: true}:       "both 4, 1 1, equal 2, different 2, only 1 1",
 	} {
 		r, err := compare.Records(t.Context(), a, b, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := fmt.Sprintf("both %d, %d %d, equal %d, different %d, only %d %d", r.Both, r.AllowedA, r.AllowedB, r.Equal, len(r.Different), len(r.OnlyA), len(r.OnlyB))
 		if got != want || r.A.Requests != 7 {
 			t.Errorf("%+v: %s, want %s", o, got, want)

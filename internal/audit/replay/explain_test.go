@@ -14,9 +14,7 @@ import (
 
 func listed(t *testing.T, record *store.Record, f store.Filter) (all []*Decision) {
 	t.Helper()
-	if err := List(t.Context(), []*store.Record{record}, f, func(d *Decision) error { all = append(all, d); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, List(t.Context(), []*store.Record{record}, f, func(d *Decision) error { all = append(all, d); return nil }))
 	return all
 }
 
@@ -87,9 +85,7 @@ func TestHeed_ADecisionIsPrintedWithItsLine(t *testing.T) {
 	lines, late := 0, 0
 	for _, d := range listed(t, record, store.Filter{}) {
 		explained, err := ExplainID(t.Context(), record, parse, d.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if explained.ID != d.ID || explained.Again != Same && explained.Again != NotByRules && explained.Again != Redacted {
 			t.Errorf("%s: %s, %s", d.ID, explained.Again, explained.What)
 		}
@@ -135,13 +131,9 @@ func TestHeed_TheLastDecisionOnAURLIsPrinted(t *testing.T) {
 		}
 	}
 	u, err := url.Parse(last.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, err := rules.OriginOf(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	explained, err := ExplainURL(t.Context(), record, parse, o, last.entry.Target, store.Filter{})
 	if err != nil || explained.ID != last.ID {
 		t.Errorf("%v, %v", explained, err)

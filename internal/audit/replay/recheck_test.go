@@ -32,9 +32,7 @@ func TestHeed_PastRequestsAreJudgedByTodaysRules(t *testing.T) {
 	}
 	check := Recheck{ParseRules: c.options().ParseRules, Policy: today, Width: 4}
 	r, err := check.Run(t.Context(), record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Allowed == 0 || r.Allowed > all || r.Refused == 0 || r.Unknown == 0 || r.Incomplete > 0 {
 		t.Errorf("%+v; %d in all", r, all)
 	}

@@ -19,6 +19,14 @@ import (
 	"heed/rules"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // crawl is a heed that is not there: it decides at random questions as a proxy
 // does, and records what it decides.
 type crawl struct {
@@ -53,13 +61,9 @@ func newCrawl(t testing.TB) *crawl {
 	}
 	c.agree()
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.writer, err = store.Open(c.path, store.Options{Heed: "test", Privacy: privacy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -294,8 +298,6 @@ func (c *crawl) copied(t testing.TB) *crawl {
 	if err == nil {
 		err = os.WriteFile(copied.path, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &copied
 }

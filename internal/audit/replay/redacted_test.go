@@ -18,13 +18,9 @@ import (
 func TestJudge_RedactedTargets(t *testing.T) {
 	t.Parallel()
 	host, err := acl.ParseHostPattern("a.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	never, err := acl.NewException(acl.Exception{Patterns: []string{"/vault/*open"}, Refuse: true, Reason: "never"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	settings := &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{never}}}}
 	robots := []byte("User-agent: *\nDisallow: /private\nDisallow: /shop/*pdf\n")
 	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, Status: 200, FetchedAt: time.Now()}
@@ -42,13 +38,9 @@ func TestJudge_RedactedTargets(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "audit.db")
 		privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		agent := rules.Identify("TestBot/1.0")
 		e := &audit.Entry{
 			ID: audit.NewID(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", Config: "1", Settings: "1",
@@ -57,21 +49,13 @@ func TestJudge_RedactedTargets(t *testing.T) {
 		q := judge.Query{Effective: settings.For(nil, policy.Source().Origin, e.Time), Names: acl.Identity{Own: agent}, Target: rules.NewTarget(target)}
 		o, _ := q.Decide(policy)
 		e.Decision, e.Settled = o.Decision, o.OperatorReason
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(e))
 		w.Ended(e)
-		if err := w.Close(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close(""))
 		record, err := store.OpenRecord(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := map[replay.Class]int64{replay.Same: r.Same, replay.Redacted: r.Redacted}; got[want] != 1 {
 			t.Errorf("%s is not %s: %+v", target, want, r)
 		}
@@ -88,9 +72,7 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 	policy := rules.New(rules.Source{Origin: answer.Origin, State: rules.Available, Status: 200, Snapshot: answer}, robots)
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{Heed: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	agent := rules.Identify("TestBot/1.0")
 	for _, target := range []string{"/a", "/b", "/c"} {
 		e := &audit.Entry{
@@ -101,22 +83,14 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 		q := judge.Query{Effective: of, Names: acl.Identity{Own: agent, Shown: e.UserAgent, Also: of.Obeyed}, Target: rules.NewTarget(target)}
 		o, _ := q.Decide(policy)
 		e.Decision = o.Decision
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(e))
 		w.Ended(e)
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	record, err := store.OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }, If: &replay.If{Agent: "OtherBot/1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Same != 3 || r.If.Judged != 3 || r.If.Allowed != 1 || r.If.Refused != 0 {
 		t.Errorf("%d of 3 came out the same; with another agent %+v", r.Same, r.If)
 	}

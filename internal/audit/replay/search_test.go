@@ -15,13 +15,9 @@ import (
 func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	if err := (audittest.Crawl{Entries: 25_000, Sites: 50}).Write(path, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (audittest.Crawl{Entries: 25_000, Sites: 50}).Write(path, store.Options{}))
 	record, err := store.OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want []int64
 	all := store.Search{Class: reason.Failed, ByClass: true}
 	if err := replay.List(t.Context(), []*store.Record{record}, all.Filter, func(d *replay.Decision) error {
@@ -38,9 +34,7 @@ func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 		cut, pages := false, 0
 		for s := (replay.Search{Search: all, Limit: limit, Most: most}); ; pages++ {
 			f, err := replay.Latest(t.Context(), record, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, d := range f.Decisions {
 				got = append(got, d.Seq)
 			}

@@ -18,28 +18,18 @@ func TestList_NamesWhoTriedAPassword(t *testing.T) {
 	t.Parallel()
 	for clients, want := range map[audit.Clients]string{audit.ClientsFull: `; wrong; the name tried was "ann"`, audit.ClientsHashed: `; wrong; the name tried was "user-`} {
 		privacy, err := audit.NewPrivacy(clients, nil, make([]byte, audit.PrivacyKeySize))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path := filepath.Join(t.TempDir(), "audit.db")
 		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for userAgent, reason := range map[string]rules.Reason{"GoodBot/1.0 (+https://bot.example/x)": rules.ReasonCredentials, "": rules.ReasonFailures} {
 			e := &audit.Entry{ID: audit.NewID(), Client: "192.0.2.7:4711", UserAgent: userAgent, Tried: "ann", Detail: "wrong", Decision: rules.Decision{Reason: reason}}
-			if err := w.Decided(e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Decided(e))
 			w.Ended(e)
 		}
-		if err := w.Close(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close(""))
 		record, err := store.OpenRecord(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names := ""
 		err = replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
 			if text := why.ResultText(d, why.Words); !strings.HasPrefix(text, want) || d.User != "" {

@@ -20,6 +20,14 @@ import (
 	"heed/rules"
 )
 
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // visitor is a crawler whose requests a test records as a proxy does.
 type visitor struct {
 	t        *testing.T
@@ -169,9 +177,7 @@ func (v *visitor) change(query string) {
 func judged(t *testing.T, record *store.Record, purposes ...signal.Purpose) *replay.Result {
 	t.Helper()
 	r, err := replay.Judge(t.Context(), record, replay.Options{Purposes: purposes, ParseRules: func(string) (*acl.Rules, error) { return &acl.Rules{}, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -295,13 +301,9 @@ func TestJudge_RefusalsByStatementsComeOutAgain(t *testing.T) {
 func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
 	t.Parallel()
 	host, err := acl.ParseHostPattern("managed.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	agreed, err := acl.NewException(acl.Exception{Patterns: []string{"/a"}, Reason: "a contract"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	excepted := func(string) (*acl.Rules, error) {
 		return &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{agreed}}}}, nil
 	}
@@ -311,9 +313,7 @@ func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
 		v.get("managed.example", "/a", "", "")
 		v.get("managed.example", "/b", "", "")
 		r, err := replay.Judge(t.Context(), v.record(), replay.Options{ParseRules: excepted, Purposes: []signal.Purpose{signal.PurposeTraining}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := (replay.UseCounts{Judged: 2, Refused: 1, Allowed: 1}); r.Uses.UseCounts != want {
 			t.Errorf("stated %q: %+v, want %+v", stated, r.Uses.UseCounts, want)
 		}
@@ -344,9 +344,7 @@ func TestJudge_ForAPurposeUnderAnotherProfile(t *testing.T) {
 			Purposes: []signal.Purpose{signal.PurposeSearch}, If: &replay.If{Profile: &c.profile},
 			ParseRules: func(string) (*acl.Rules, error) { return &acl.Rules{}, nil },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r.Uses.UseCounts != c.want || r.Different > 0 {
 			t.Errorf("%s: %+v, want %+v", c.profile, r.Uses.UseCounts, c.want)
 		}
@@ -365,9 +363,7 @@ func TestExplain_AStatement(t *testing.T) {
 	record := v.record()
 	explain := func(host, target string) *replay.Explained {
 		x, err := replay.ExplainURL(t.Context(), record, func(string) (*acl.Rules, error) { return &acl.Rules{}, nil }, rules.Origin{Scheme: "https", Host: host, Port: 443}, target, store.Filter{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return x
 	}
 	x := explain("managed.example", "/a")

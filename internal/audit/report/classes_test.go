@@ -66,20 +66,14 @@ func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) 
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var tally counts.Tally
 	for _, e := range all {
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(e))
 		w.Ended(e)
 		tally.Ended(e)
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	return path, tally.Summary()
 }
 
@@ -87,17 +81,13 @@ func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) 
 func summed(t *testing.T, text string) (classes, wouldBe reason.Counts) {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, row := range rows[1:] {
 		for _, c := range reason.Classes() {
 			for prefix, sums := range map[string]*reason.Counts{"class_": &classes, "would_be_": &wouldBe} {
 				if i := slices.Index(rows[0], prefix+c.Key()); i >= 0 {
 					n, err := strconv.ParseInt(row[i], 10, 64)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					sums[c] += n
 				}
 			}
@@ -137,9 +127,7 @@ func TestReport_EveryOutputHasTheSameClasses(t *testing.T) {
 	for name, conduct := range map[string]bool{"--csv": false, "--conduct --csv": true} {
 		var out bytes.Buffer
 		r, _ := made(t, report.Query{Conduct: conduct}, path)
-		if err := r.WriteCSV(&out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.WriteCSV(&out))
 		both(name, out.String())
 	}
 	var out bytes.Buffer
@@ -149,12 +137,8 @@ func TestReport_EveryOutputHasTheSameClasses(t *testing.T) {
 			WouldBe reason.Counts `json:"would_be"`
 		}
 	}
-	if err := rep.WriteJSON(&out); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rep.WriteJSON(&out))
+	must(t, json.Unmarshal(out.Bytes(), &back))
 	got["--json"] = [2]reason.Counts{back.Total.Classes, back.Total.WouldBe}
 	for name, g := range got {
 		if g != [2]reason.Counts{classes, wouldBe} {

@@ -22,15 +22,11 @@ func exported(t *testing.T, q report.Query, paths ...string) []map[string]any {
 		records = append(records, read(t, path))
 	}
 	var out bytes.Buffer
-	if err := report.Export(context.Background(), records, q, report.Lines(&out)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Export(context.Background(), records, q, report.Lines(&out)))
 	var rows []map[string]any
 	for d := json.NewDecoder(&out); d.More(); {
 		var row map[string]any
-		if err := d.Decode(&row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Decode(&row))
 		rows = append(rows, row)
 	}
 	return rows
@@ -94,9 +90,7 @@ func TestHeed_SeveralRecordsAreExportedByTime(t *testing.T) {
 func TestHeed_ARecordBesideItsBackupIsNotCountedTwice(t *testing.T) {
 	path := aDay(t)
 	records, err := store.Records(path, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r, err := report.New(records, report.Query{}, begun); err != nil || r.Total.Requests != 9 {
 		t.Errorf("one record named twice comes to %d requests: %v", r.Total.Requests, err)
 	}
@@ -112,9 +106,7 @@ func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	r.entry(0, r.once("asker", "192.0.2.7", nil, nil, "enforce", hostile, "[]", 0, nil, nil), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
 	var out bytes.Buffer
 	records := []*store.Record{read(t, r.file())}
-	if err := report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
 	rows, err := csv.NewReader(&out).ReadAll()
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("it is read as %q, %v", rows, err)

@@ -17,13 +17,9 @@ func page(t *testing.T, path string) (string, *html.Node) {
 	t.Helper()
 	rep, _ := made(t, report.Query{Conduct: true}, path)
 	var out bytes.Buffer
-	if err := rep.WriteHTML(&out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rep.WriteHTML(&out))
 	root, err := html.Parse(bytes.NewReader(out.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out.String(), root
 }
 

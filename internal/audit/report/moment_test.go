@@ -24,9 +24,7 @@ func TestHeed_AReportIsOfOneMomentWhileHeedWrites(t *testing.T) {
 	for last, done := int64(0), false; !done; {
 		select {
 		case err := <-written:
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			done = true
 		default:
 			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -42,9 +40,7 @@ func TestHeed_AReportIsOfOneMomentWhileHeedWrites(t *testing.T) {
 		if err == nil {
 			err = report.Export(context.Background(), records, report.Query{Filter: store.Filter{Host: "unvisited.test"}}, report.Lines(&bytes.Buffer{}))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := &r.Total
 		if c.Requests < last || c.Requests != c.Allowed+c.Refused+c.WouldRefuse+c.NotJudged {
 			t.Fatalf("after %d there are %+v", last, c)

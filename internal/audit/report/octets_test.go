@@ -44,9 +44,7 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	targets := oddTargets()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{Heed: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var logged bytes.Buffer
 	log := audit.NewLog(slog.NewJSONHandler(&logged, nil), nil)
 	for _, target := range targets {
@@ -58,15 +56,11 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 			Decided(*audit.Entry) error
 			Ended(*audit.Entry)
 		}{w, log} {
-			if err := r.Decided(e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Decided(e))
 			r.Ended(e)
 		}
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 
 	of := map[string][]string{}
 	for d := json.NewDecoder(&logged); ; {
@@ -85,13 +79,9 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	}
 	records := []*store.Record{read(t, path)}
 	var out bytes.Buffer
-	if err := report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
 	rows, err := csv.NewReader(&out).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, row := range rows[1:] {
 		of["url of the table"] = append(of["url of the table"], row[slices.Index(rows[0], "url")])
 	}

@@ -28,27 +28,21 @@ func papered(t *testing.T, p report.Paper, paths ...string) string {
 		records = append(records, read(t, path))
 	}
 	p.Now = begun
-	if err := p.Write(context.Background(), dir, records); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Write(context.Background(), dir, records))
 	return dir
 }
 
 func tableOf(t *testing.T, text []byte) [][]string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rows
 }
 
 func fileText(t *testing.T, path ...string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -56,13 +50,9 @@ func fileText(t *testing.T, path ...string) []byte {
 func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 	path := aDay(t)
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = db.Exec("UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 2)")
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, db.Close()))
 	for name, query := range map[string]report.Query{"all": {}, "a part": {Filter: store.Filter{Host: "*.example", Client: "newsbot", To: begun.AddDate(0, 0, 1)}}} {
 		dir := papered(t, report.Paper{Query: query}, path)
 		queries, err := filepath.Glob(filepath.Join(dir, "*.sql"))
@@ -88,26 +78,18 @@ func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 func TestPaper_TheQueryOfARecordThatSharesDecisions(t *testing.T) {
 	path := aDay(t)
 	run := filepath.Join(t.TempDir(), "run.db")
-	if err := os.WriteFile(run, fileText(t, path), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(run, fileText(t, path), 0o600))
 	db, err := sql.Open("sqlite", run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = db.Exec("UPDATE about SET value = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ-123456789' WHERE key = 'store'; UPDATE entry SET id = randomblob(16) WHERE seq > 6; " +
 		"INSERT INTO exempt VALUES (1, 0, 5, NULL), (2, (SELECT min(time) FROM entry), 3, NULL)")
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, db.Close()))
 	records, err := store.Records(path, run)
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
 	dir := filepath.Join(t.TempDir(), "tables")
-	if err := (&report.Paper{Query: report.Query{Filter: store.Filter{From: begun}}, Now: begun}).Write(t.Context(), dir, records); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&report.Paper{Query: report.Query{Filter: store.Filter{From: begun}}, Now: begun}).Write(t.Context(), dir, records))
 	out, err := exec.Command("sqlite3", "-csv", "-readonly", run, ".read "+filepath.Join(dir, "record-2.sql")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -132,9 +114,7 @@ func TestHeed_TheCodebookExplainsEveryColumn(t *testing.T) {
 		}
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "*.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range tables {
 		name := strings.TrimSuffix(filepath.Base(path), ".csv")
 		if name == "codebook" {
@@ -183,15 +163,11 @@ func TestHeed_TheParagraphOnMethodsIsOfAllRecords(t *testing.T) {
 func TestPaper_WhatElseAReviewerAsks(t *testing.T) {
 	first, second := aDay(t), aDay(t)
 	db, err := sql.Open("sqlite", second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = db.Exec(`PRAGMA user_version = 4; UPDATE about SET value = '2026-03-02T09:30:00Z' WHERE key = 'created'; UPDATE asker SET also_obey = '["CCBot","GPTBot"]' WHERE id = 1;
 INSERT INTO event SELECT 1, time, 'robots', 1, 'NewsBot/2.1', 2, 403, NULL FROM entry WHERE seq = 1 UNION ALL SELECT 2, time, 'bypassed', NULL, 'node', 4, NULL, NULL FROM entry WHERE seq = 1;
 UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, db.Close()))
 	dir := papered(t, report.Paper{}, first, second)
 	contains(t, strings.Join(strings.Fields(string(fileText(t, dir, "methods.txt"))), " "),
 		"For 4 requests (28.6 %) the answer to the request for the robots.txt had been received before the record was begun",
@@ -221,9 +197,7 @@ UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
 func TestHeed_AStateIsNotCountedAsAVerdict(t *testing.T) {
 	path := aDay(t)
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.Exec("UPDATE policy SET state = 'refused'"); err != nil {
 		t.Fatal(err)

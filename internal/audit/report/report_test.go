@@ -3,25 +3,32 @@ package report_test
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"heed/internal/audit/audittest"
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 )
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // read opens a record as `heed audit report` does.
 func read(t testing.TB, path string) *store.Record {
 	t.Helper()
 	r, err := store.OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Path = "audit.db"
 	return r
 }
@@ -34,13 +41,9 @@ func made(t testing.TB, q report.Query, paths ...string) (*report.Report, string
 		records = append(records, read(t, path))
 	}
 	r, err := report.New(records, q, begun.AddDate(0, 1, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var text bytes.Buffer
-	if err := r.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.WriteText(&text))
 	return r, text.String()
 }
 
@@ -219,36 +222,11 @@ func TestHeed_WhatClientsAndSitesWroteObeysNoTerminal(t *testing.T) {
 	r.policy("shop.example", time.Hour, hostile)
 	rep, text := made(t, report.Query{Conduct: true}, r.file())
 	var table bytes.Buffer
-	if err := rep.WriteCSV(&table); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rep.WriteCSV(&table))
 	for _, out := range []string{text, table.String()} {
 		if i := strings.IndexAny(out, "\x1b\x00\u202e"); i >= 0 {
 			t.Errorf("octets that a terminal obeys are in it: %q", out[max(0, i-40):min(len(out), i+40)])
 		}
-	}
-}
-
-func TestHeed_JSONHasWhatTheTextSays(t *testing.T) {
-	rep, _ := made(t, report.Query{Conduct: true}, aDay(t))
-	var out bytes.Buffer
-	if err := rep.WriteJSON(&out); err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Total struct{ Requests, Allowed int64 }
-		Sites []struct {
-			Site     string
-			Requests int64
-		}
-		Changes []struct{ Diff string }
-		Conduct []struct{ Agent string }
-	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Total.Requests != 9 || got.Sites[0].Site != "https://shop.example" || len(got.Changes) != 1 || len(got.Conduct) != 3 {
-		t.Errorf("the JSON says %+v", got)
 	}
 }
 
@@ -276,13 +254,22 @@ func TestHeed_UploadsAreReported(t *testing.T) {
 	rep, text := made(t, report.Query{}, r.file())
 	contains(t, text, "uploaded 8.0 MiB of bodies, as clients sent them", "waited bytes uploaded newsbot 192.0.2.7 2 2 0 - 2.0 MiB 8.0 MiB")
 	var page, table bytes.Buffer
-	if err := errors.Join(rep.WriteHTML(&page), rep.WriteCSV(&table)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(rep.WriteHTML(&page), rep.WriteCSV(&table)))
 	if row := tableOf(t, table.Bytes())[1]; rep.Sites[0].BytesIn != 8<<20 || !slices.Contains(row, "8388608") {
 		t.Errorf("uploads of %d, %q", rep.Sites[0].BytesIn, row)
 	}
 	if !strings.Contains(page.String(), "data-l=\"uploaded\">8.0 MiB") || !strings.Contains(page.String(), "those of the requests 8.0 MiB") {
 		t.Error("the page has no uploads")
+	}
+}
+
+// BenchmarkReport makes a report over 100,000 decisions.
+func BenchmarkReport(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "audit.db")
+	if err := (audittest.Crawl{Entries: 100_000}).Write(path, store.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		made(b, report.Query{}, path)
 	}
 }

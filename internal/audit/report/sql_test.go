@@ -107,17 +107,13 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	t.Parallel()
 	old := func(name string) string {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, fileText(t, "../store/testdata", name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, fileText(t, "../store/testdata", name), 0o600))
 		return path
 	}
 	entries, _, _ := everything()
 	classes, _ := recorded(t, entries)
 	crawl := filepath.Join(t.TempDir(), "crawl.db")
-	if err := (audittest.Crawl{Entries: 2000}).Write(crawl, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (audittest.Crawl{Entries: 2000}).Write(crawl, store.Options{}))
 	few := newRecord(t)
 	few.add("exempt", few.micros(0), 1234, nil)
 	few.add("exempt", few.micros(0), 2, "disk full")
@@ -141,22 +137,14 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			records, err := store.Records(c.paths...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.query.Conduct = true
 			r, err := report.New(records, c.query, begun)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var text, script bytes.Buffer
-			if err := cmp.Or(r.WriteJSON(&text), report.WriteSQL(&script, r, records)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmp.Or(r.WriteJSON(&text), report.WriteSQL(&script, r, records)))
 			var rep map[string]any
-			if err := json.Unmarshal(text.Bytes(), &rep); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(text.Bytes(), &rep))
 			arguments := []string{"-readonly", c.paths[0]}
 			if len(c.paths) > 1 {
 				arguments = nil

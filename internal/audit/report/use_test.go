@@ -83,18 +83,14 @@ func TestReport_ByPurpose(t *testing.T) {
 		"1 x https://open.example rate the site asks for fewer requests",
 	)
 	var page, table, object bytes.Buffer
-	if err := rep.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rep.WriteHTML(&page))
 	for _, want := range []string{"Use of pages, by purpose", "train-ai", "Content-Signal: search=yes, ai-train=no", "&lt;meta name=robots content=noindex&gt;", "the site asks for money"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	rep.Query.Use = true
-	if err := rep.WriteCSV(&table); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rep.WriteCSV(&table))
 	for _, want := range []string{
 		"kind,purpose,site,category,answer,source,text,line,requests\n",
 		"use,training,https://shop.example,train-ai,refused,robots,\"Content-Signal: search=yes, ai-train=no\",2,2\n",
@@ -106,9 +102,7 @@ func TestReport_ByPurpose(t *testing.T) {
 			t.Errorf("the table does not have %q:\n%s", want, &table)
 		}
 	}
-	if err := rep.WriteJSON(&object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rep.WriteJSON(&object))
 	var read struct {
 		Use report.Use `json:"use"`
 	}
@@ -216,13 +210,9 @@ func TestExport_HasWhatSitesState(t *testing.T) {
 func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../store/testdata/engine2.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old := filepath.Join(t.TempDir(), "old.db")
-	if err := os.WriteFile(old, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(old, data, 0o600))
 	today := purposes(t)
 	alone, _ := made(t, report.Query{}, today)
 	for _, by := range []string{report.ByAgent, report.ByAddress, report.ByUser} {
@@ -250,9 +240,7 @@ func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 func TestExport_EveryFieldIsInTheManual(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile("../../manual/record.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, list, found := strings.Cut(string(manual), "`heed audit export`:\n\n")
 	list, _, _ = strings.Cut(list, "\n\n")
 	var out bytes.Buffer

@@ -60,16 +60,12 @@ func same(a, b any) bool { return fmt.Sprintf("%T %v", a, a) == fmt.Sprintf("%T 
 func some(t testing.TB, db *sql.DB, random *rand.Rand, table table) (id int64) {
 	t.Helper()
 	var n int64
-	if err := db.QueryRow("SELECT count(*) FROM " + table.String()).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRow("SELECT count(*) FROM "+table.String()).Scan(&n))
 	if n == 0 {
 		return 0
 	}
 	err := db.QueryRow(fmt.Sprintf("SELECT %s FROM %[2]s ORDER BY 1 LIMIT 1 OFFSET ?", Schema.columns(table)[0], table), random.Int64N(n)).Scan(&id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return id
 }
 

@@ -37,9 +37,7 @@ func TestHeed_ABackupHasAllThatWasDecidedBefore(t *testing.T) {
 		})
 	}
 	last := asked(p, "/before")
-	if err := w.Decided(last); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(last))
 	proof, err := store.Backup(ctx, path, to, nil)
 	stop()
 	clients.Wait()
@@ -66,13 +64,9 @@ func entries(t *testing.T, records []*store.Record) string {
 	var all []string
 	for _, r := range records {
 		reader, err := r.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
-		if err := reader.Entries(&store.Filter{}, func(*store.Entry) error { n++; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, reader.Entries(&store.Filter{}, func(*store.Entry) error { n++; return nil }))
 		reader.Close()
 		all = append(all, fmt.Sprintf("%s:%d-%d(%d)", filepath.Base(r.Path), r.First, r.Last, n))
 		if beside := len(decisions(t, r)); int64(beside) != r.Last-r.First+1 {
@@ -86,20 +80,14 @@ func entries(t *testing.T, records []*store.Record) string {
 func decisions(t *testing.T, record *store.Record) (all []map[string]any) {
 	t.Helper()
 	r, err := record.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	rows, err := r.Decisions(&store.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	for {
 		values, err := rows.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if values == nil {
 			return all
 		}
@@ -124,13 +112,9 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 		t.Helper()
 		for i := range n {
 			e := asked(p, fmt.Sprintf("/%d", i))
-			if err := w.Decided(e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Decided(e))
 		}
-		if err := w.Complete(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Complete())
 	}
 	back := func(to string) {
 		t.Helper()
@@ -140,18 +124,14 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 	}
 	ask(10)
 	back(old)
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	late = 2 * time.Hour
 	w = open(t, path, store.Options{Heed: "test", Keep: time.Hour, Now: func() time.Time { return time.Now().Add(late) }})
 	ask(5)
 	waitFor(t, path, func(p *store.Proof) bool { return p.Pruned != nil })
 	back(recent)
 	ask(3)
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	for _, c := range []struct {
 		files []string
 		want  string
@@ -163,9 +143,7 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 		{[]string{old, recent}, "old.db:1-10(10) recent.db:11-15(5)"},
 	} {
 		records, err := store.Records(c.files...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := entries(t, records); got != c.want {
 			t.Errorf("%v: %s, want %s", c.files, got, c.want)
 		}
@@ -178,19 +156,13 @@ func TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "audit.db"), filepath.Join(dir, "other.db")
 	w := open(t, path, store.Options{Heed: "test"})
-	if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(asked(policy("site.test"), "/")))
+	must(t, w.Close(""))
 	if _, err := store.Backup(context.Background(), path, other, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{path, other} {
-		if err := open(t, file, store.Options{Heed: "test"}).Close(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, open(t, file, store.Options{Heed: "test"}).Close(""))
 	}
 	records, err := store.Records(path, other)
 	if err == nil || !strings.Contains(err.Error(), "they differ at commit") {
@@ -204,16 +176,12 @@ func TestHeed_ARecordIsReadTogetherWithItsTail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})
 	for range 7 {
-		if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(asked(policy("site.test"), "/")))
 	}
 	killed := copyOf(t, path)
 	w.Close("")
 	records, err := store.Records(killed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := entries(t, records); got != "audit.db:1-7(7)" {
 		t.Error(got)
 	}
@@ -225,24 +193,16 @@ func TestHeed_AFalseViewDeceivesNoCommandOfHeed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})
-	if err := w.Decided(asked(policy("site.test"), "/private/x")); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(asked(policy("site.test"), "/private/x")))
+	must(t, w.Close(""))
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.Exec("DROP VIEW decisions; CREATE VIEW decisions AS SELECT seq, 'allow' AS verdict FROM entry"); err != nil {
 		t.Fatal(err)
 	}
 	records, err := store.Records(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if rows := decisions(t, records[0]); len(rows) != 1 || rows[0]["verdict"] != "refuse" || rows[0]["rule"] != "Disallow: /private" {
 		t.Error("a view in the file was believed")
 	}

@@ -23,9 +23,7 @@ func execute(t *testing.T, path, statement string, values ...any) {
 		_, err = db.Exec(statement, values...)
 		err = errors.Join(err, db.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // hour returns a time on the day of theDecisions.
@@ -42,14 +40,10 @@ func withGap(t *testing.T, path string) {
 func gapsIn(t *testing.T, filter store.Filter, paths ...string) (n int) {
 	t.Helper()
 	records, err := store.Records(paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, record := range records {
 		r, err := record.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := r.Counted(&filter, func(c *store.Counted) {
 			if c.Gap != nil {
 				n++
@@ -115,16 +109,9 @@ func TestRecords_ARevisionCountsOnceOverCopies(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(earlier, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(w.Decided(all[2]), w.Close("")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	w := open(t, path, store.Options{})
+	must(t, errors.Join(w.Decided(all[2]), w.Close("")))
 	execute(t, path, "DELETE FROM entry WHERE seq = 1")
 	records, err := store.Records(path, earlier)
 	if err != nil || len(records) != 2 {
@@ -133,21 +120,13 @@ func TestRecords_ARevisionCountsOnceOverCopies(t *testing.T) {
 	requests, hosts := 0, int64(0)
 	for _, record := range records {
 		r, err := record.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer r.Close()
-		if err := r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }))
 		rows, _, err := r.Table("record", &store.Filter{}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		values, err := rows.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n, _ := values[6].(int64)
 		hosts += n
 		rows.Close()
@@ -163,27 +142,12 @@ func TestRequests_OneRefusedByAnotherRecorderHasFailed(t *testing.T) {
 	t.Parallel()
 	e := theDecisions(1)[0]
 	path := filepath.Join(t.TempDir(), "audit.db")
-	w, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	w := open(t, path, store.Options{})
+	must(t, w.Decided(e))
 	e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, "no space left on device"
 	w.Ended(e)
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
-	record, err := store.OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := record.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	must(t, w.Close(""))
+	r := reader(t, path)
 	if err := r.Requests(&store.Filter{}, false, func(q *store.Request) error {
 		if !q.Failed || reason.ClassOf(rules.Allow, rules.ReasonNoRule, q.Failed) != reason.Failed {
 			t.Errorf("it counts as allowed: %+v", q)

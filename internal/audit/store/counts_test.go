@@ -80,9 +80,7 @@ func (m *mixed) killed(w *Writer) string {
 func mustConnect(t *testing.T, path string) *conn {
 	t.Helper()
 	c, err := connect(path, "rwc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -107,9 +105,7 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 		case 0:
 			path = m.killed(w)
 		default:
-			if err := w.Close("it is stopping"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Close("it is stopping"))
 			m.open = nil
 		}
 		whole(fmt.Sprintf("part %d", part))
@@ -130,9 +126,7 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 	}
 	db.Close()
 	b, err := openDatabase(path, begin, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer b.close()
 	p := &pruner{db: b, limits: limits{keep: time.Minute}, tail: func() int64 { return 0 }, newPart: func() {}}
 	for more := true; more; {

@@ -24,9 +24,7 @@ func TestRecord_WhatIsBesideADecision(t *testing.T) {
 	e := asked(rules.New(source, []byte("User-agent: *\nDisallow: /private\n")), "/")
 	e.AlsoObey = []string{"Other-Bot", "Third"}
 	e.TurnWaited, e.Outcome.Waited = 3*time.Second, 5*time.Second
-	if err := w.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(e))
 	e.Outcome = audit.Outcome{Elsewhere: true}
 	w.Ended(e)
 	at := time.Now().UTC().Truncate(time.Microsecond)
@@ -38,21 +36,11 @@ func TestRecord_WhatIsBesideADecision(t *testing.T) {
 	for _, e := range events[1:] {
 		w.Note(e)
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	w.Note(events[1]) // has no effect
 
-	records, err := store.Records(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := records[0].Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	err = r.Entries(&store.Filter{}, func(d *store.Entry) error {
+	r := reader(t, path)
+	err := r.Entries(&store.Filter{}, func(d *store.Entry) error {
 		c, err := r.Client(d.Client)
 		if err != nil || !slices.Equal(c.AlsoObey, e.AlsoObey) {
 			t.Errorf("obeys %v, %v", c.AlsoObey, err)

@@ -105,9 +105,7 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 			t.Parallel()
 			b := newBeset(t, 30)
 			record, err := OpenRecord(b.path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			page, ended := make(chan error, 1), make(chan struct{})
 			go func() { // reads until it is ended
 				defer close(ended)
@@ -122,12 +120,8 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 					err = r.Entries(&Filter{}, func(*Entry) error { return nil })
 				}
 			}()
-			if err := <-page; err != nil {
-				t.Fatal(err)
-			}
-			if err := change(b.path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, <-page)
+			must(t, change(b.path))
 			b.decide(7)
 			refused := 37 - b.accepted
 			b.complete(true)
@@ -140,9 +134,7 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 				t.Errorf("%d healings, %+v; %d were refused", n, latest, refused)
 			}
 			r, err := record.Read(t.Context()) // the page is loaded again
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Close()
 			proof := b.ended()
 			if len(proof.Gaps) != 1 || proof.Gaps[0].Refused != int64(refused) {
@@ -216,9 +208,7 @@ func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
 	t.Parallel()
 	b := newBeset(t, 20)
 	before := holding(t, b.path, "SELECT count(*) FROM decisions;")
-	if err := os.Remove(b.path + "-wal"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(b.path+"-wal"))
 	for range 2 {
 		b.complete(false)
 		b.decide(1)
@@ -229,9 +219,7 @@ func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
 	before.end()
 	b.complete(true)
 	b.complete(true) // the gap
-	if err := errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")))
 	since := holding(t, b.path, "BEGIN; SELECT count(*) FROM about;")
 	b.decide(5)
 	b.complete(true)
@@ -251,9 +239,7 @@ func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
 func TestHeed_WithoutALockOfItsOwnItStops(t *testing.T) {
 	t.Parallel()
 	b := newBeset(t, 20)
-	if err := b.db.claim.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.db.claim.Release())
 	b.db.held = false
 	without(t, b.path, "CREATE TABLE foreign_table AS SELECT 7 AS n;")
 	b.complete(false)
@@ -285,9 +271,7 @@ func TestHeed_TheTailKeepsWhatAReaderKeepsInTheLog(t *testing.T) {
 			b.complete(true)
 		}
 		reader.end()
-		if err := errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")))
 		b.complete(false)
 		b.decide(1)
 		if b.accepted != 25 || b.Err() == nil || !strings.Contains(b.Err().Error(), "lost: restart heed") {
@@ -315,9 +299,7 @@ func TestWriter_TheTailIsNotEmptiedForALogThatIsGone(t *testing.T) {
 	b.completing.Lock()
 	number := b.wal.Number
 	before := b.tailOctets()
-	if err := os.Remove(b.path + "-wal"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(b.path+"-wal"))
 	if err := b.dropSpent(number); err == nil || b.tailOctets() != before {
 		t.Errorf("%v; %d octets of %d are left", err, b.tailOctets(), before)
 	}
@@ -333,9 +315,7 @@ func TestHeed_ItHealsAtMostSixTimesAnHour(t *testing.T) {
 	b := newBeset(t, 1)
 	remove := func() {
 		t.Helper()
-		if err := os.Remove(b.path + "-wal"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(b.path+"-wal"))
 	}
 	for n := range 8 {
 		if n == 3 {

@@ -23,16 +23,12 @@ func holding(t *testing.T, path, sql string) *shell {
 	t.Helper()
 	s := &shell{t: t, cmd: osexec.Command("sqlite3", path)}
 	in, err := s.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.in, s.out = in, bufio.NewScanner(out)
 	t.Cleanup(s.end)
 	s.do(sql)
@@ -109,9 +105,7 @@ func TestHeed_DecisionsGoOnWhileAnotherProgramHoldsTheRecord(t *testing.T) {
 func sizeOf(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return info.Size()
 }
 

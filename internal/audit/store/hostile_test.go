@@ -21,14 +21,10 @@ func TestHeed_AnyTextIsKeptAsItIs(t *testing.T) {
 	e.Decision = rules.Decision{Reason: rules.ReasonRule, Group: hostile, Rule: "Disallow: /" + hostile, Line: 3, Token: hostile, Variant: "v1"}
 	e.UserAgent, e.Raw, e.Page, e.Part, e.Method, e.Detail, e.User = hostile, "/"+hostile, hostile, hostile, hostile, hostile, hostile
 	e.Sent, e.SentFrom, e.Settled, e.Client = hostile, hostile, hostile, hostile
-	if err := w.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(e))
 	e.Outcome = audit.Outcome{Status: 403, Err: hostile}
 	w.Ended(e)
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	proof, err := store.Verify(t.Context(), path, nil, nil)
 	if err != nil || !proof.Whole {
 		t.Fatalf("not whole: %+v, %v", proof, err)
@@ -55,14 +51,10 @@ func TestHeed_WhatClientsAndSitesChooseIsBounded(t *testing.T) {
 	p := policy("site.test")
 	e := asked(p, "/"+long) // the proxy has a limit for it; the record keeps it whole
 	e.UserAgent, e.Page, e.Part, e.Method, e.Detail, e.User, e.Sent, e.SentFrom = long, long, long, long, long, long, long, long
-	if err := w.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(e))
 	e.Outcome.Err = long
 	w.Ended(e)
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	db := view(t, path)
 	if n := count(t, db, "SELECT length(target) FROM entry"); n != len(long)+1 {
 		t.Errorf("the target has %d octets", n)
@@ -83,13 +75,9 @@ func TestHeed_ARobotsTxtIsStoredOnceByEachRun(t *testing.T) {
 	for range 3 {
 		w := open(t, path, store.Options{})
 		for _, host := range []string{"a.test", "b.test"} {
-			if err := w.Decided(asked(policy(host), "/")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Decided(asked(policy(host), "/")))
 		}
-		if err := w.Close(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close(""))
 	}
 	db := view(t, path)
 	if n := count(t, db, "SELECT count(*) FROM body"); n != 3 {

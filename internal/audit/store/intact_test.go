@@ -17,9 +17,7 @@ import (
 func overwrite(t *testing.T, path string, at int64, octets []byte) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt(octets, at); err != nil {
 		t.Fatal(err)
@@ -47,9 +45,7 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 	}
 	remove := func(suffix string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			if err := os.Remove(path + suffix); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(path+suffix))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -60,9 +56,7 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 		"-wal removed":     {remove("-wal"), ""},
 		"-wal overwritten": {func(t *testing.T, path string) { overwrite(t, path+"-wal", 8, make([]byte, 200)) }, ""},
 		"-wal cut": {func(t *testing.T, path string) {
-			if err := os.Truncate(path+"-wal", 4096); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(path+"-wal", 4096))
 		}, ""},
 		"-shm emptied":       {empty("-shm"), ""},
 		"-shm removed":       {remove("-shm"), ""},
@@ -76,13 +70,9 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 			for run, n := range []int{10, 4} {
 				w := mustOpen(t, path, Options{})
 				for i := range n {
-					if err := w.Decided(request(i)); err != nil {
-						t.Fatal(err)
-					}
+					must(t, w.Decided(request(i)))
 				}
-				if err := w.Complete(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.Complete())
 				if run == 1 {
 					c.change(t, path)
 					w.io.Lock()
@@ -99,12 +89,8 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 			var log bytes.Buffer
 			path = laterKilled(t, path)
 			w := mustOpen(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-			if err := w.Decided(request(5)); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Close(""); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Decided(request(5)))
+			must(t, w.Close(""))
 			want, proof := 15, proofOf(t, path)
 			if c.lost != "" {
 				want = 1
@@ -186,9 +172,7 @@ func TestHeed_ADamagedRecordIsMovedAsideAndFollowed(t *testing.T) {
 			path := begun(t, 3)
 			c.spoil(t, path)
 			tail := mustRead(t, path+".tail")
-			if err := mustOpen(t, path, Options{}).Close(""); err != nil {
-				t.Fatal(err)
-			}
+			must(t, mustOpen(t, path, Options{}).Close(""))
 			proof := proofOf(t, path)
 			if n := entries(t, path); n != c.entries || !strings.Contains(proof.Follows, c.follows) {
 				t.Errorf("%d decisions, want %d; it continues %q", n, c.entries, proof.Follows)

@@ -95,15 +95,11 @@ func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
 	largest := int64(0)
 	for range times {
 		m.entries(some)
-		if err := p.db.findHead(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.db.findHead())
 		m.prune(p)
 		m.before = p.db.head
 		s, err := p.size()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if largest = max(largest, s.file); s.used+limit/10 > limit/10*9 {
 			t.Errorf("pruned, %d octets are in use", s.used)
 		}

@@ -43,12 +43,8 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 			continue
 		}
 		w := open(t, path, store.Options{Heed: "test"})
-		if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(asked(policy("site.test"), "/")))
+		must(t, w.Close(""))
 		proof, err := store.Verify(context.Background(), path, nil, nil)
 		if err != nil || !proof.Whole || proof.Rows["entry"] != 1 || !strings.Contains(proof.Follows, made.hash) {
 			t.Errorf("%s: the record that continues it: %+v, %v", name, proof, err)
@@ -91,12 +87,8 @@ func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 func copied(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
 	return path
 }

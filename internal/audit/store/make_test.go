@@ -37,9 +37,7 @@ func newMade(t testing.TB) *made {
 	t.Helper()
 	m := &made{t: t, path: filepath.Join(t.TempDir(), "audit.db"), random: rand.New(rand.NewPCG(1, 2))}
 	db, err := sql.Open("sqlite", sqlite.Source(m.path, "rwc", busyTime))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	m.db = db
 	about := [][2]string{{"created", "2026-03-01T12:00:00Z"}, {"store", "019ca8f4-1c00-7000-8000-000000000001"}}

@@ -12,13 +12,9 @@ import (
 func miscountOf(t testing.TB, path string) string {
 	t.Helper()
 	r, err := OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	miscount, err := r.Miscount(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return miscount
 }
 

@@ -14,20 +14,24 @@ import (
 func written(t *testing.T, entries ...*audit.Entry) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	w, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := open(t, path, store.Options{})
 	for _, e := range entries {
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(e))
 		w.Ended(e)
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	return path
+}
+
+// reader returns a reader of the record at path.
+func reader(t *testing.T, path string) *store.Reader {
+	t.Helper()
+	record, err := store.OpenRecord(path)
+	must(t, err)
+	r, err := record.Read(t.Context())
+	must(t, err)
+	t.Cleanup(r.Close)
+	return r
 }
 
 // theDecisions returns n decisions, a second apart.
@@ -48,23 +52,15 @@ func theDecisions(n int) (all []*audit.Entry) {
 func countedIn(t *testing.T, paths ...string) (counts map[string]int64) {
 	t.Helper()
 	records, err := store.Records(paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counts = map[string]int64{}
 	for _, record := range records {
 		r, err := record.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f, err := r.File()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var n int64
-		if err := r.Requests(&store.Filter{}, false, func(*store.Request) error { n++; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { n++; return nil }))
 		r.Close()
 		if n != f.Decisions || f.Pruned != 0 {
 			t.Errorf("%s: %d requests are read of %d decisions, and %d are pruned", record.Path, n, f.Decisions, f.Pruned)

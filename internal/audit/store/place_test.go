@@ -14,9 +14,7 @@ import (
 func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")))
 	for place, want := range map[string]string{
 		filepath.Join(dir, "no", "audit.db"): "there is no directory",
 		filepath.Join(dir, "link"):           "link to a file that does not exist",
@@ -45,12 +43,8 @@ func TestHeed_WhatIsNoFileIsNotReadAsARecord(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit.db")
 	open(t, path, store.Options{}).Close("")
-	if err := os.Remove(path + ".tail"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/zero", path+".tail"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path+".tail"))
+	must(t, os.Symlink("/dev/zero", path+".tail"))
 	if proof, err := store.Verify(t.Context(), path, nil, nil); err != nil || !proof.Whole {
 		t.Errorf("with a device for a tail: %+v, %v", proof, err)
 	}
@@ -63,14 +57,10 @@ func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	defer w.Close("")
-	if err := w.Decided(asked(policy("site.test"), "/in-the-tail")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(asked(policy("site.test"), "/in-the-tail")))
 	killed := copyOf(t, path)
 	link := filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(killed, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(killed, link))
 	open(t, link, store.Options{}).Close("")
 	if n := count(t, view(t, killed), "SELECT count(*) FROM entry"); n != 1 {
 		t.Errorf("%d entries, want the one of the tail", n)

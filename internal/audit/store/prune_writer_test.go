@@ -52,9 +52,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 	}
 	stop()
 	clients.Wait()
-	if err := w.Close("the test is over"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close("the test is over"))
 	if proof := verify(t, path); !proof.Whole || proof.Head.Entries != proof.Rows["entry"]+proof.Pruned.Entries {
 		t.Errorf("damage %v, head %+v, rows %v, pruned %+v", proof.Damage, proof.Head, proof.Rows, proof.Pruned)
 	}
@@ -63,9 +61,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 func verify(t *testing.T, path string) *store.Proof {
 	t.Helper()
 	proof, err := store.Verify(context.Background(), path, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return proof
 }
 

@@ -15,18 +15,14 @@ import (
 func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
 	t.Parallel()
 	db, err := connect(filepath.Join(t.TempDir(), "audit.db"), "rwc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.Exec(schema); err != nil {
 		t.Fatal(err)
 	}
 	for number := range tables {
 		rows, err := db.Query("SELECT * FROM " + table(number).String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows.Close()
 		if columns := rows.Columns(); !slices.Equal(columns, Schema.columns(table(number))) {
 			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), columns, Schema.columns(table(number)))
@@ -56,9 +52,7 @@ func TestHeed_RowsReadBackAsWritten(t *testing.T) {
 	t.Parallel()
 	values := []any{int64(-1), "h\x00\xffost", []byte{}, nil}
 	row, err := appendRow(nil, siteTable, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table, got, rest, err := cut(append(row, 9, 9))
 	if err != nil || table != siteTable || !reflect.DeepEqual(got, values) || !bytes.Equal(rest, []byte{9, 9}) {
 		t.Errorf("got %v %#v, rest %v, %v", table, got, rest, err)
@@ -77,9 +71,7 @@ func FuzzRow(f *testing.F) {
 		if errors.Is(err, errRow) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again, err := appendRow(nil, table, values)
 		if err != nil || !bytes.Equal(again, data[:len(data)-len(rest)]) {
 			t.Errorf("%x reads as %v %#v and is spelt %x (%v)", data, table, values, again, err)

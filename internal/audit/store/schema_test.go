@@ -8,9 +8,7 @@ import (
 func TestHeed_TheSchemaIsWhatSQLiteTakes(t *testing.T) {
 	t.Parallel()
 	db, err := connect(filepath.Join(t.TempDir(), "a file.db"), "rwc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	for _, text := range []string{schema, views} {
 		if _, err := db.Exec(text); err != nil {

@@ -16,16 +16,10 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 	path := killedWithLayout2(t)
 	before := entries(t, path)
 	writing, err := connect(path, "rwc") // from now on its journal is a write-ahead log
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writing.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, writing.Close())
 	c, err := view(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = c.each("SELECT seq FROM entry LIMIT 1", func(*fields) {
 		if w, err := Open(path, Options{}); err == nil {
 			t.Error("it was superseded")
@@ -34,9 +28,7 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Close()
 	mustOpen(t, path, Options{})
 	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout2.db"); n != before+1 {
@@ -50,15 +42,9 @@ func TestAMoveThatWasInterruptedIsContinued(t *testing.T) {
 	path := killedWithLayout2(t)
 	w := mustOpen(t, path, Options{})
 	follows := w.follows
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path, nextOf(path)); err != nil {
-		t.Fatal(err)
-	}
-	if err := mustOpen(t, path, Options{}).Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
+	must(t, os.Rename(path, nextOf(path)))
+	must(t, mustOpen(t, path, Options{}).Close(""))
 	if v, err := Verify(t.Context(), path, nil, nil); err != nil || !v.Whole || v.Follows != follows || follows == "" {
 		t.Errorf("%+v, %v; want it to follow %q", v, err, follows)
 	}
@@ -85,9 +71,7 @@ func TestTheTailIsTheSameAfterAMove(t *testing.T) {
 	path := killedWithLayout2(t)
 	name := wal.Paths(path)[0]
 	before, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mustOpen(t, path, Options{})
 	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the tail was made again: %v", err)

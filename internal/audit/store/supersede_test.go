@@ -19,17 +19,11 @@ func killedWithLayout2(t *testing.T) (path string) {
 	path = filepath.Join(t.TempDir(), "audit.db")
 	write(t, path, mustRead(t, filepath.Join("testdata", "layout2.db")))
 	c, err := view(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := &database{conn: c}
-	if err := b.findHead(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.findHead())
 	at, err := c.openWhere(entryTable, "seq = (SELECT max(seq) FROM entry)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := []any{}
 	for _, v := range at.values {
 		values = append(values, v)
@@ -39,20 +33,14 @@ func killedWithLayout2(t *testing.T) (path string) {
 	at.Close()
 	c.Close()
 	row, err := appendRow(nil, entryTable, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tail, err := wal.Open(path, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tail.Close()
 	if _, _, err := tail.Read(b.store); err != nil {
 		t.Fatal(err)
 	}
-	if err := tail.Write(row); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tail.Write(row))
 	return path
 }
 
@@ -70,9 +58,7 @@ func TestASupersededRecordHasItsWholeTail(t *testing.T) {
 			t.Errorf("%s was left", name)
 		}
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	old, err := Verify(t.Context(), aside, nil, nil)
 	if err != nil || !old.Whole {
 		t.Fatalf("%+v, %v", old, err)
@@ -93,9 +79,7 @@ func TestReadingARecordOfAnEarlierLayoutCompletesIt(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	r, err := all[0].Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	var last *Entry
 	if err := r.Entries(&Filter{}, func(e *Entry) error { last = e; return nil }); err != nil || last.Seq != int64(before)+1 {

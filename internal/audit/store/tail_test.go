@@ -23,9 +23,7 @@ func begun(t *testing.T, decisions int) (path string) {
 	w.completing.Lock() // nothing comes into audit.db any more
 	defer w.completing.Unlock()
 	for i := range decisions {
-		if err := w.Decided(request(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(request(i)))
 	}
 	return killed(t, path)
 }
@@ -40,12 +38,18 @@ func killed(t *testing.T, path string) (copied string) {
 	return copied
 }
 
-func mustOpen(t *testing.T, path string, o Options) *Writer {
+// must ends the test at an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	w, err := Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func mustOpen(t *testing.T, path string, o Options) *Writer {
+	t.Helper()
+	w, err := Open(path, o)
+	must(t, err)
 	t.Cleanup(func() { w.Close("") })
 	return w
 }
@@ -62,14 +66,10 @@ func request(i int) *audit.Entry {
 func entries(t *testing.T, path string) (n int) {
 	t.Helper()
 	c, err := view(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	all, err := c.integer("SELECT count(*) FROM entry")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return int(all)
 }
 
@@ -77,9 +77,7 @@ func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 	t.Parallel()
 	path := begun(t, 6)
 	whole, err := os.ReadFile(path + ".tail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db, log := mustRead(t, path), mustRead(t, path+"-wal")
 	var ends []int // of the blocks
 	for at := int(wal.Start); at < len(whole); {
@@ -116,17 +114,13 @@ func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
 }
 
 func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
@@ -135,9 +129,7 @@ func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
 	tail := mustRead(t, path+".tail")
 	for range 3 { // as when heed is killed before it could empty the tail
 		write(t, path+".tail", tail)
-		if err := Settle(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Settle(path))
 		if n := entries(t, path); n != 5 {
 			t.Fatalf("%d entries, want 5", n)
 		}
@@ -183,9 +175,7 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 func exec(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := connect(path, "rwc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
@@ -203,13 +193,9 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	turns, was := 0, 0
 	for i := range max(200, entriesOf(400)) {
-		if err := w.Decided(request(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(request(i)))
 		if random.IntN(9) == 0 {
-			if err := w.Complete(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Complete())
 		}
 		w.completing.Lock()
 		w.io.Lock()
@@ -218,9 +204,7 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 		}
 		if random.IntN(16) == 0 {
 			left := killed(t, path)
-			if err := Settle(left); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Settle(left))
 			if n, _ := intact(t, left); n != i+1 {
 				t.Fatalf("%d of %d entries outlive a kill", n, i+1)
 			}

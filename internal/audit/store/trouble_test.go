@@ -18,9 +18,7 @@ import (
 func stuck(t *testing.T, w *Writer) (free func()) {
 	t.Helper()
 	deaf, err := os.Open(w.path + ".tail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.io.Lock()
 	defer w.io.Unlock()
 	real := w.wal.Files
@@ -38,16 +36,12 @@ func stuck(t *testing.T, w *Writer) (free func()) {
 func intact(t *testing.T, path string) (entries, outcomes int) {
 	t.Helper()
 	c, err := view(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	err = c.each("SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM outcome)", func(f *fields) {
 		entries, outcomes = int(f.integer()), int(f.integer())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	report, err := Verify(t.Context(), path, nil, nil)
 	if err != nil || !report.Whole {
 		t.Errorf("the record is not whole: %+v, %v", report, err)
@@ -61,9 +55,7 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 	var log bytes.Buffer
 	w := mustOpen(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	open := request(1)
-	if err := w.Decided(open); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(open))
 	free := stuck(t, w)
 	for i := range 5 {
 		if err := w.Decided(request(i)); err == nil || !strings.HasPrefix(err.Error(), "the record "+path+" cannot be written: ") {
@@ -76,15 +68,11 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 	w.Ended(open) // its outcome waits
 	free()
 	later := request(2)
-	if err := w.Decided(later); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(later))
 	if w.Err() != nil {
 		t.Error("the record goes on saying that it is ill:", w.Err())
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	if entries, outcomes := intact(t, path); entries != 2 || outcomes != 2 {
 		t.Errorf("%d entries and %d outcomes, want those of the two that were accepted", entries, outcomes)
 	}
@@ -104,13 +92,9 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 func gapsOf(t *testing.T, path string) (gaps []audit.Gap) {
 	t.Helper()
 	record, err := OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := record.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	err = r.Counted(&Filter{}, func(n *Counted) { gaps = append(gaps, *n.Gap) })
 	proof, err2 := Verify(t.Context(), path, nil, nil)
@@ -137,19 +121,13 @@ func TestWriter_AGapIsOneEntry(t *testing.T) {
 	}
 	free()
 	for range 2 {
-		if err := w.Complete(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Complete())
 	}
 	if gaps := gapsOf(t, path); len(gaps) != 1 || gaps[0].Refused != 3 {
 		t.Errorf("before the next decision the record has the gaps %v, want one of 3 refusals", gaps)
 	}
-	if err := w.Decided(request(4)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Decided(request(4)))
+	must(t, w.Close(""))
 	if gaps := gapsOf(t, path); len(gaps) != 1 {
 		t.Errorf("the record has the gaps %v", gaps)
 	}
@@ -165,9 +143,7 @@ func TestWriter_AGapOutlivesARestart(t *testing.T) {
 		_ = w.Decided(request(i))
 	}
 	free()
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	if gaps := gapsOf(t, path); len(gaps) != 1 || gaps[0].Refused != 4 {
 		t.Errorf("the record has the gaps %v, want one of 4 refusals", gaps)
 	}
@@ -182,9 +158,7 @@ func TestWriter_AGapOutlivesARestart(t *testing.T) {
 	w = mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{Continue: true})
 	stuck(t, w)
 	for i := range 2 {
-		if err := w.Decided(request(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(request(i)))
 	}
 	if err := w.Close(""); err == nil || !strings.Contains(err.Error(), "2 requests that went on unrecorded") {
 		t.Errorf("what went on unrecorded is lost: %v", err)
@@ -211,22 +185,16 @@ func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
 	free := stuck(t, w)
 	for i := range 7 {
 		e := request(i)
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(e))
 		w.Ended(e)
 	}
 	free()
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	if entries, _ := intact(t, path); entries != 0 || w.Lost() != 7 {
 		t.Errorf("%d entries, %d lost; want none and 7", entries, w.Lost())
 	}
 	c, err := view(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	var n int64
 	var why string
@@ -242,27 +210,19 @@ func TestHeed_ADecisionIsNotRecordedInAFileThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			w := mustOpen(t, filepath.Join(dir, "audit.db"), Options{})
-			if err := w.Decided(request(1)); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, "elsewhere")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Decided(request(1)))
+			must(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "elsewhere")))
 			w.io.Lock()
 			w.checked = w.checked.Add(-presentEvery)
 			w.io.Unlock()
 			if err := w.Decided(request(2)); err == nil || !strings.Contains(err.Error(), "no longer where it was: bring it back, or restart heed") {
 				t.Errorf("got %v", err)
 			}
-			if err := os.Rename(filepath.Join(dir, "elsewhere"), filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(filepath.Join(dir, "elsewhere"), filepath.Join(dir, name)))
 			if err := w.Decided(request(3)); err != nil {
 				t.Error(err)
 			}
-			if err := w.Close(""); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Close(""))
 			if entries, outcomes := intact(t, filepath.Join(dir, "audit.db")); entries != 2 || outcomes != 2 {
 				t.Errorf("%d entries and %d outcomes, want 2", entries, outcomes)
 			}
@@ -276,9 +236,7 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 	synced := 0
 	w.wal.Sync = func(f *os.File) error { synced++; return f.Sync() }
 	for i := range 3 {
-		if err := w.Decided(request(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Decided(request(i)))
 		if synced != i+1 {
 			t.Errorf("after decision %d the disk was waited for %d times", i+1, synced)
 		}
@@ -320,9 +278,7 @@ func TestHeed_FailedWritesNeverSpoilTheRecord(t *testing.T) {
 		_ = w.Complete()
 	}
 	all.Wait()
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(""))
 	entries, outcomes := intact(t, path)
 	if entries != accepted || outcomes != accepted || accepted == 0 {
 		t.Errorf("%d entries and %d outcomes of %d accepted decisions", entries, outcomes, accepted)

@@ -9,9 +9,7 @@ import (
 func prove(t testing.TB, path string, seals ...*Seal) *Proof {
 	t.Helper()
 	proof, err := Verify(context.Background(), path, seals, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if proof.Whole {
 		if miscount := miscountOf(t, path); miscount != "" {
 			t.Errorf("a whole record has rows that its commits do not have: %s", miscount)

@@ -304,8 +304,8 @@ func TestProve_WrongProofsAreExplained(t *testing.T) {
 	}
 }
 
-// A record that was rewritten, with all hashes made anew, fails against a checkpoint from before.
-// One that goes on does not, and one of whose end was cut does.
+// A record that goes on continues a signed checkpoint from before; another one does not, nor
+// one that was made anew or whose end was cut: see TestHeed_AHeadThatWasNotedDownProvesTheEnd.
 func TestProve_ACheckpointBindsTheRecord(t *testing.T) {
 	t.Parallel()
 	path := aCrawl(t, 500)

@@ -115,6 +115,9 @@ var empty = []struct{ mark, vendor string }{
 	{"challenges.cloudflare.com/turnstile/", "Turnstile"}, {"hcaptcha.com/", "hCaptcha"}, {"/recaptcha/", "reCAPTCHA"}, {"AwsWafIntegration", "AWS WAF"}, {"_pxAppId", "HUMAN"}, {"KPSDK", "Kasada"},
 }
 
+// bundles begin the paths of scripts that the tools of applications make: Next.js, SvelteKit.
+var bundles = [][]byte{[]byte(`"/_next/static/`), []byte(`"/_app/immutable/`)}
+
 // Page classifies an HTML page; vendor is the wall where it is known, else "an unknown wall",
 // and empty for None.
 func Page(body []byte) (kind Kind, vendor string) {
@@ -130,7 +133,7 @@ func Page(body []byte) (kind Kind, vendor string) {
 		return None, ""
 	}
 	const unknown = "an unknown wall"
-	app := p.external > 0 && p.roots > 0
+	app := p.external > 0 && p.roots > 0 || slices.ContainsFunc(bundles, func(b []byte) bool { return bytes.Contains(body, b) })
 	short := p.links < 3 && p.text < 600
 	if short && !app {
 		for _, m := range empty {

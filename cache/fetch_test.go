@@ -186,20 +186,6 @@ func TestHeed_RedirectsThatAreNotFollowed(t *testing.T) {
 	refused("very long", "/"+strings.Repeat("x", 9000), "longer than 8192")
 }
 
-func TestHeed_TenRedirectsAreNotTooMany(t *testing.T) {
-	asked := 0
-	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if asked++; asked <= 10 {
-			http.Redirect(w, r, fmt.Sprintf("/%d", asked), http.StatusFound)
-			return
-		}
-		_, _ = io.WriteString(w, file)
-	})
-	if a := fetch(t, o); a.err != nil || string(a.body) != file {
-		t.Errorf("answer %+v", a)
-	}
-}
-
 func TestHeed_CredentialsInALocationAreDropped(t *testing.T) {
 	var authorization, uri string
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -89,18 +89,6 @@ func (s *scene) askedTimes(when string, want int) {
 	}
 }
 
-func TestPolicy_SchemeHostAndPortAreTheScope(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, rules.Standard)
-	s.turns(404)
-	for _, o := range []rules.Origin{{Scheme: "http", Host: "h.test", Port: 80}, {Scheme: "https", Host: "h.test", Port: 443}, {Scheme: "https", Host: "h.test", Port: 8443}} {
-		for range 2 {
-			s.cache.Policy(t.Context(), o, "")
-		}
-	}
-	s.askedTimes("three origins", 3)
-}
-
 func TestPolicy_TheFetchSaysWhoAsksAndHowToReachThem(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, rules.Standard)

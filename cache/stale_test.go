@@ -213,27 +213,6 @@ func TestPolicy_TenRedirectsAreFollowedAndBelongToTheFirstAuthority(t *testing.T
 	s.askedTimes("ten redirects", 11)
 }
 
-func TestPolicy_WhatIsNotFollowedRefuses(t *testing.T) {
-	t.Parallel()
-	refused := func(name string, says func(*http.Request) (*http.Response, error)) {
-		t.Helper()
-		s := newScene(t, rules.Standard)
-		s.turn(says)
-		if src := s.shows(name, "", rules.Refuse); src.State != rules.Unreachable || src.NoConnection {
-			t.Errorf("%s: %+v", name, src)
-		}
-		if s.count() > 11 {
-			t.Errorf("%s: asked %d times", name, s.count())
-		}
-	}
-	to := func(location string) func(*http.Request) (*http.Response, error) {
-		return func(*http.Request) (*http.Response, error) { return reply(302, "Location", location), nil }
-	}
-	refused("eleven redirects", chain(11))
-	refused("a circle", to("/robots.txt"))
-	refused("from https to http", to("http://site.test/robots.txt"))
-}
-
 func TestPolicy_LifetimesAreClampedThenConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, life := range []struct {

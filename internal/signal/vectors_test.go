@@ -346,8 +346,6 @@ func TestRSL_WhatALicenceRefuses(t *testing.T) {
 	}
 }
 
-// A licence is declared in a group, for the whole file, in the header or in the page; each
-// that is declared binds.
 // A licence with a prohibition that is not understood refuses under strict alone, in words
 // that say so.
 func TestRSL_AProhibitionThatIsNotUnderstood(t *testing.T) {
@@ -367,6 +365,8 @@ func TestRSL_AProhibitionThatIsNotUnderstood(t *testing.T) {
 	}
 }
 
+// A licence is declared in a group, for the whole file, in the header or in the page; each
+// that is declared binds.
 func TestRSL_WhereLicencesAreDeclared(t *testing.T) {
 	t.Parallel()
 	const prohibits = `<rsl><content url="/"><license><prohibits>all</prohibits></license></content></rsl>`

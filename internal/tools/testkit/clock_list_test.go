@@ -10,7 +10,6 @@ package testkit
 //   - loop: it ends or paces what the test does, and the verdict does not depend on it.
 var timeCompared = map[string]string{
 	// rules, cache, main
-	"cache/cache_test.go TestCache_AFailingSiteIsLeftAlone":                "fake: RetryAt by the clock of the test",
 	"cache/cache_test.go TestCache_ASiteThatComesUpIsNoticedWithinSeconds": "fake: RetryAt by the clock of the test",
 	"cache/fleet_test.go seat.end":                                         "setting: how long the store keeps a policy",
 	"cache/limiter_test.go enter":                                          "fake: runs in bubbles",

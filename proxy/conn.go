@@ -32,6 +32,8 @@ type clientConn struct {
 	client     acl.ClientInfo   // as far as it is known before a request
 	tunnel     *tunnel          // nil outside tunnels
 	redirected *redirectedConn  // of a tunnel that no CONNECT has opened, until its octets are its own; else nil
+	asks       *Asked           // of a proxy that asks on it; else nil
+	asked      *asking          // of a client about whose request a proxy asks; else nil
 	sites      *upstream.Client // the owner of the connections to sites that its requests use
 }
 
@@ -80,7 +82,13 @@ func (c *clientConn) serve() {
 }
 
 // Handle implements server.Client.
-func (c *clientConn) Handle(a *server.Answer, r *http.Request) { c.proxy.handle(a, r) }
+func (c *clientConn) Handle(a *server.Answer, r *http.Request) {
+	if c.asks != nil {
+		c.proxy.authorize(c, a, r)
+		return
+	}
+	c.proxy.handle(a, r)
+}
 
 // clientInfo returns what is known of the client of a connection before its first
 // request.

@@ -48,12 +48,17 @@ func (x *decision) Value(key any) any {
 func (x *decision) decide(ctx context.Context) {
 	q := &x.req
 	q.identify(x.proxy)
-	if q.https != acl.Intercept { // heed rewrites nothing in such a tunnel: the site sees the client's own name
+	if q.https != acl.Intercept || q.conn.asked != nil { // heed rewrites nothing there: the site sees the client's own name
 		q.names = q.effective.TunnelIdentity(q.names, q.userAgent, x.proxy.agents.agentOf)
 	}
 	x.describe()
 	if err := q.settings.Destinations.CheckOrigin(q.origin); err != nil {
 		x.deny(forbidden(err))
+		x.record()
+		return
+	}
+	if d := x.unseenUse(); d.reason != "" {
+		x.deny(d)
 		x.record()
 		return
 	}

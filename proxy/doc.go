@@ -23,6 +23,9 @@
 // first octets: TLS as a CONNECT to the name in its hello would, and HTTP as what is inside
 // an intercepted tunnel, where each request names its site.
 //
+// A proxy that asks whether a request of its client may pass (asked.go) has it handled as one
+// of that client; what is allowed it sends itself.
+//
 // A Recorder stores decisions, and may refuse them. heed has two, which internal/daemon
 // chooses (record.go): the log (internal/audit/log.go) and the record audit.db
 // (internal/audit/store/writer.go). What is counted of them (internal/counts) sees them at

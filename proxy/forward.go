@@ -154,7 +154,7 @@ func (x *delivery) fail(r *http.Request, err error) *http.Response {
 	case over != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonLimit, Err: over})
 		o.End(audit.ByClient, over.Error())
-		return x.refusal.Response(r)
+		return x.refused(r)
 	case x.paced != nil && x.req.effective.Mode != acl.Observe:
 		x.reply(refusal.Case{Reason: rules.ReasonPaced, Paced: x.paced})
 		why := errNoTurn
@@ -162,7 +162,7 @@ func (x *delivery) fail(r *http.Request, err error) *http.Response {
 			why = errLate
 		}
 		o.End(audit.BySite, why.Error())
-		return x.refusal.Response(r)
+		return x.refused(r)
 	case bad != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})
 		o.End(audit.ByClient, safetext.Error(*bad))
@@ -184,7 +184,7 @@ func (x *delivery) fail(r *http.Request, err error) *http.Response {
 	if x.Context.Err() != nil {
 		o.End(audit.ByClient, "left before the site answered")
 	}
-	return x.refusal.Response(r)
+	return x.refused(r)
 }
 
 // cleanAnswer takes off resp what concerns the connection to the site only, and

@@ -60,7 +60,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	if t != nil {
 		t.requested(x.entry.Time)
 	}
-	site := t != nil || r.Method != http.MethodConnect && r.URL.IsAbs()
+	site := t != nil || conn.asked != nil || r.Method != http.MethodConnect && r.URL.IsAbs()
 	var over *limit.Exceeded
 	if site {
 		over = x.enter()
@@ -69,6 +69,8 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	d := x.req.admit(r)
 	switch {
 	case d.reason != "":
+	case conn.asked != nil && conn.asked.fault.reason != "":
+		d = conn.asked.fault
 	case note != nil && note.Refused():
 		d = x.noted(note)
 	case site:
@@ -161,7 +163,7 @@ func (x *exchange) end() {
 		t.End()
 	}
 	o, w := &x.entry.Outcome, &x.writer
-	if o.Status = w.status; x.req.conn.redirected != nil && !w.hijacked {
+	if o.Status = w.status; x.req.conn.redirected != nil && !w.hijacked || o.Elsewhere {
 		o.Status = 0 // no client has read it
 	}
 	o.BytesIn = x.upload.n.Load()

@@ -54,9 +54,11 @@ func onRequest(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Res
 	x := exchangeOf(r.Context())
 	if x.decide(x); x.refusal != nil {
 		x.closePort()
-		return r, x.writer.takeHeader(x.refusal.Response(r))
+		return r, x.writer.takeHeader(x.refused(r))
 	}
-	ctx.RoundTripper = forwarding
+	if ctx.RoundTripper = forwarding; x.req.conn.asked != nil {
+		ctx.RoundTripper = permitting
+	}
 	return r, nil
 }
 
@@ -64,6 +66,12 @@ func onRequest(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Res
 var forwarding = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
 	x := exchangeOf(r.Context())
 	return x.writer.takeHeader(x.forward(r)), nil
+})
+
+// permitting answers an allowed request that another proxy sends.
+var permitting = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	return x.writer.takeHeader(x.permit(r)), nil
 })
 
 // exchangeKey is the context key of the exchange that a request belongs to.

@@ -201,6 +201,11 @@ func (q *request) paceAsk(policy *rules.Policy, hints []*rules.RateHint) *pace.A
 	if c := q.effective.Client; c != nil {
 		ask.Patience = c.MaxWait
 	}
+	if a := q.conn.asked; a != nil && a.of.Patience != nil {
+		if own := a.of.Patience(); own != nil && (ask.Patience == nil || *own < *ask.Patience) {
+			ask.Patience = own
+		}
+	}
 	return ask
 }
 

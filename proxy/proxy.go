@@ -110,6 +110,10 @@ type Config struct {
 	// OwnServices are those of the clients. Nil: they have none.
 	OwnServices *OwnServices
 
+	// Fetches are heed's own, about which the proxies that they go through may ask. Nil: none
+	// is recognised.
+	Fetches *upstream.OwnFetches
+
 	// Now is the clock that exceptions end by. Nil: time.Now.
 	Now func() time.Time
 

@@ -102,7 +102,7 @@ func (x *decision) toVacantPort() bool {
 func (x *delivery) answer(r *http.Request) {
 	x.record()
 	x.closePort()
-	x.writer.send(x.refusal.Response(r))
+	x.writer.send(x.refused(r))
 	if x.upload.pending.Load() {
 		x.upload.drain(&x.writer, r)
 	}

@@ -52,7 +52,7 @@ type request struct {
 func newRequest(conn *clientConn, r *http.Request, s *Settings) request {
 	q := request{settings: s, conn: conn, client: conn.client, method: r.Method, userAgent: userAgent(r.Header)}
 	q.part, q.page = partOf(r.Header)
-	q.reads = (r.Method == http.MethodGet || r.Method == http.MethodHead) && !http1.IsWebSocket(r.Header)
+	q.reads = conn.asked == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) && !http1.IsWebSocket(r.Header)
 	if t := conn.tunnel; t != nil {
 		q.proof = t.proof
 	}
@@ -81,7 +81,7 @@ func (q *request) checkClient(r *http.Request) denial {
 		return d
 	}
 	direct := r.Method != http.MethodConnect && !r.URL.IsAbs()
-	if q.settings.Rules.Users == nil || direct {
+	if q.settings.Rules.Users == nil || direct || q.conn.asked != nil {
 		return denial{}
 	}
 	return q.authenticate(r)
@@ -147,6 +147,8 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 	}
 	if strings.HasSuffix(uri, q.target) {
 		q.raw = ""
+	} else if q.conn.asked != nil {
+		return malformed("the request target cannot be sent as it is, and another proxy would")
 	}
 	if d := judgeable(r, q.target); d.reason != "" {
 		return d
@@ -160,7 +162,7 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 // heed cannot see the requests in a tunnel, and adds nothing to a signature. A request to one
 // host that names another would bring the first a signature that is valid at the other.
 func (q *request) signer() *passport.Signer {
-	if q.signature || q.https != acl.Intercept || q.own || q.mismatch != "" {
+	if q.signature || q.https != acl.Intercept || q.conn.asked != nil || q.own || q.mismatch != "" {
 		return nil
 	}
 	return q.effective.Signer

@@ -147,5 +147,5 @@ func (x *delivery) refuseUse(r *http.Request, resp *http.Response, refused *sign
 	x.download = downloadBody{}
 	w.trailer, w.phrase, w.stream, w.length = nil, nil, false, 0
 	x.reply(refusal.Case{Reason: result.Reason, Use: refused})
-	return x.refusal.Response(r)
+	return x.refused(r)
 }

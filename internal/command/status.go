@@ -92,6 +92,10 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 		row("listens on", "%s", strings.Join(s.Listeners, ", "))
 	}
 	for _, l := range s.Redirected {
+		if l.Trust != "" {
+			row("asked at", "%s (%s) by %s", l.Address, l.Mode, l.Trust)
+			continue
+		}
 		row("redirected to", "%s (%s)", l.Address, l.Mode)
 	}
 	if len(s.Runs) > 0 {

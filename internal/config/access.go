@@ -42,12 +42,13 @@ func (d *decoder) networks(path string, list []string) {
 	}
 }
 
-// balancers reports the entries that are not networks of load balancers.
-func (d *decoder) balancers(path string, list []string) {
+// peers reports the entries that are not networks of those who are believed what they say of
+// clients: "load balancers", for one.
+func (d *decoder) peers(path, who string, list []string) {
 	d.networks(path, list)
 	for i, text := range list {
 		if p, err := netip.ParsePrefix(text); err == nil && p.Bits() == 0 {
-			d.problem(element(path, i), "%s: %q would let every client name an address of its choice; name the addresses of your load balancers", path, text)
+			d.problem(element(path, i), "%s: %q would let every client name an address of its choice; name the addresses of your %s", path, text, who)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (c *Config) check(d *decoder) {
 	if c.Upstream.ResponseHeaderTimeout == 0 {
 		d.problem("upstream.response_header_timeout", `upstream.response_header_timeout must be more than 0; the default is "10m"`)
 	}
-	d.balancers("proxy_protocol", c.ProxyProtocol)
+	d.peers("proxy_protocol", "load balancers", c.ProxyProtocol)
 	c.checkClients(d)
 	c.checkHosts(d)
 	c.Audit.check(d)

@@ -6,24 +6,33 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ListenerConfig holds one [[listener]]: an address for connections that the kernel
-// redirects to heed.
+// redirects to heed, or for other proxies that ask heed.
 type ListenerConfig struct {
 	Address string `toml:"address"` // host:port; an empty host means every address of this machine
-	Mode    string `toml:"mode"`    // transparent (redirect rules) or tproxy
+	Mode    string `toml:"mode"`    // transparent (redirect rules), tproxy, or authorize
 	Other   string `toml:"other"`   // refuse or tunnel: what is neither HTTP nor TLS; empty: refuse
 
 	ProxyProtocol []string `toml:"proxy_protocol"` // networks of load balancers whose connections begin with a header
+
+	// Of proxies that ask.
+	Trust    []string       `toml:"trust"`    // their networks
+	MaxWait  *time.Duration `toml:"max_wait"` // of an answer for a turn; nil: pacing.max_wait
+	Purposes string         `toml:"purposes"` // refuse or allow: clients with a purpose; empty: refuse
 }
 
 // The values of ListenerConfig.
 const (
 	ListenerTransparent = "transparent"
 	ListenerTProxy      = "tproxy"
+	ListenerAuthorize   = "authorize"
 	OtherRefuse         = "refuse"
 	OtherTunnel         = "tunnel"
+	PurposesRefuse      = "refuse"
+	PurposesAllow       = "allow"
 )
 
 // checkListeners reports the problems of [[listener]] to d.
@@ -46,9 +55,22 @@ func (c *Config) checkListeners(d *decoder) {
 			d.problem("listener.address", "listener.address: heed listens on %q already; each listener needs a separate port", l.Address)
 		}
 		seen[l.Address] = true
-		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy)
-		d.balancers("listener.proxy_protocol", l.ProxyProtocol)
+		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy, ListenerAuthorize)
+		d.peers("listener.proxy_protocol", "load balancers", l.ProxyProtocol)
 		d.oneOfOrNone("listener.other", l.Other, OtherRefuse, OtherTunnel)
+		d.oneOfOrNone("listener.purposes", l.Purposes, PurposesRefuse, PurposesAllow)
+		d.peers("listener.trust", "proxies", l.Trust)
+		if l.MaxWait != nil && *l.MaxWait > maxWait {
+			d.problem("listener.max_wait", "listener.max_wait = %q is too long; write %q or less", shortDuration(*l.MaxWait), shortDuration(maxWait))
+		}
+		switch asked := l.Asked(); {
+		case asked && len(l.Trust) == 0:
+			d.problem("listener.trust", "a [[listener]] with mode = %q has no trust; name the addresses of the proxies that ask, such as trust = [\"127.0.0.1\"]", l.Mode)
+		case asked && l.Other != "":
+			d.problem("listener.other", "listener.other is for connections that are redirected; mode = %q has none", l.Mode)
+		case !asked && (len(l.Trust) > 0 || l.MaxWait != nil || l.Purposes != ""):
+			d.problem("listener.trust", "trust, max_wait and purposes are for a [[listener]] with mode = %q, on which other proxies ask; this one has mode = %q", ListenerAuthorize, l.Mode)
+		}
 	}
 }
 
@@ -60,10 +82,18 @@ func Networks(list []string) (all []netip.Prefix) {
 	return all
 }
 
+// Asked reports whether other proxies ask on the listener.
+func (l *ListenerConfig) Asked() bool { return l.Mode == ListenerAuthorize }
+
+// IsAsked reports whether other proxies ask heed.
+func (c *Config) IsAsked() bool {
+	return slices.ContainsFunc(c.Listeners, func(l ListenerConfig) bool { return l.Asked() })
+}
+
 // servesOthers reports whether other machines can have connections made to the listener, by
-// themselves or through a load balancer.
+// themselves or through a load balancer, or have another proxy ask there.
 func (l *ListenerConfig) servesOthers() bool {
-	return !loopbackOnly(l.Address) || len(l.ProxyProtocol) > 0
+	return !loopbackOnly(l.Address) || len(l.ProxyProtocol) > 0 || l.Asked()
 }
 
 // everyAddress returns address; with an empty host, as that of every address, IPv4 as well.
@@ -82,7 +112,7 @@ func (c *Config) hasTProxy(address string) bool {
 // checkListenerExposure returns an error when other machines can have connections
 // redirected to heed, and access.clients does not restrict them.
 func (c *Config) checkListenerExposure() error {
-	i := slices.IndexFunc(c.Listeners, func(l ListenerConfig) bool { return l.servesOthers() })
+	i := slices.IndexFunc(c.Listeners, func(l ListenerConfig) bool { return l.servesOthers() && !l.Asked() }) // trust says who asks
 	if i < 0 || len(c.Access.Clients) > 0 {
 		return nil
 	}
@@ -98,6 +128,9 @@ func (c *Config) unjudgedListeners() (all []string) {
 	for _, l := range c.Listeners {
 		if l.Other == OtherTunnel {
 			all = append(all, fmt.Sprintf("connections to %s that are neither HTTP nor TLS are passed on, not judged", l.Address))
+		}
+		if l.Purposes == PurposesAllow {
+			all = append(all, fmt.Sprintf("of clients with a purpose about which proxies ask at %s, what pages state of their use is NOT JUDGED", l.Address))
 		}
 	}
 	return all

@@ -87,10 +87,11 @@ type Refusal struct {
 // Error returns the message for the user.
 func (r *Refusal) Error() string { return r.Message }
 
-// Redirected is a listener for redirected connections ([[listener]]).
+// Redirected is a [[listener]]: for redirected connections, or for proxies that ask.
 type Redirected struct {
-	Address string `json:"address"` // host:port that heed listens on
-	Mode    string `json:"mode"`    // transparent or tproxy
+	Address string `json:"address"`         // host:port that heed listens on
+	Mode    string `json:"mode"`            // transparent, tproxy or authorize
+	Trust   string `json:"trust,omitempty"` // the networks of the proxies that ask
 }
 
 // Healings are the times since the start that the record was opened again, since another

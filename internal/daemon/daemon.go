@@ -267,10 +267,13 @@ func (d *daemon) space(now time.Time) (r control.Room) {
 	return r
 }
 
-// redirectedTo returns the addresses of the shared listeners for redirected connections.
-func (d *daemon) redirectedTo() (all []string) {
+// redirectedTo returns the addresses of the shared listeners for redirected connections, or
+// for proxies that ask.
+func (d *daemon) redirectedTo(asked bool) (all []string) {
 	for _, l := range d.redirectedAddresses() {
-		all = append(all, l.Address)
+		if asked == (l.Trust != "") {
+			all = append(all, l.Address)
+		}
 	}
 	return all
 }
@@ -288,13 +291,14 @@ func (d *daemon) addresses() []string {
 	return all
 }
 
-// redirectedAddresses returns the addresses of the listeners for redirected connections.
+// redirectedAddresses returns the addresses of each [[listener]].
 func (d *daemon) redirectedAddresses() (all []control.Redirected) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.listeners {
 		if l.asked.mode != "" {
-			all = append(all, control.Redirected{Address: l.Addr().String(), Mode: l.asked.mode})
+			trust := strings.Join(d.asked(l.asked).Trust, ", ")
+			all = append(all, control.Redirected{Address: l.Addr().String(), Mode: l.asked.mode, Trust: trust})
 		}
 	}
 	return all
@@ -315,8 +319,11 @@ func (d *daemon) runAddresses() []string {
 // greet prints the addresses, how to use them, the CA, and the remarks of the start.
 func (d *daemon) greet(a *console.App) {
 	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", strings.Join(d.addresses(), ", http://"))
-	if all := d.redirectedTo(); len(all) > 0 {
+	if all := d.redirectedTo(false); len(all) > 0 {
 		fmt.Fprintf(a.Stderr, "It takes redirected connections on %s\n", strings.Join(all, ", "))
+	}
+	if all := d.redirectedTo(true); len(all) > 0 {
+		fmt.Fprintf(a.Stderr, "Other proxies ask it on %s\n", strings.Join(all, ", "))
 	}
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
 	if d.admin != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"syscall"
+	"time"
 
 	"heed/internal/config"
 	"heed/internal/redirect"
@@ -58,7 +59,7 @@ func (d *daemon) openNew(cfg *config.Config) (opened []*sharedListener, err erro
 
 func (d *daemon) open(spec listenerSpec) (*sharedListener, error) {
 	addr, l, err := spec.addr, net.Listener(nil), error(nil)
-	if spec.mode == "" {
+	if spec.mode == "" || spec.mode == config.ListenerAuthorize {
 		l, err = net.Listen("tcp", addr)
 	} else {
 		l, err = redirect.Listen(addr, spec.mode == config.ListenerTProxy)
@@ -81,11 +82,19 @@ func (d *daemon) open(spec listenerSpec) (*sharedListener, error) {
 
 // serveOn accepts clients on l until its proxy is shut down.
 func (d *daemon) serveOn(l *sharedListener) error {
-	if l.asked.mode == "" {
+	balancers := func() []netip.Prefix { return config.Networks(d.asked(l.asked).ProxyProtocol) }
+	switch l.asked.mode {
+	case "":
 		return l.proxy.Serve(l.Listener)
+	case config.ListenerAuthorize:
+		return l.proxy.ServeAuthorize(proxy.Asked{
+			Listener: l.Listener, Balancers: balancers,
+			Trust:     func() []netip.Prefix { return config.Networks(d.asked(l.asked).Trust) },
+			Patience:  func() *time.Duration { return d.asked(l.asked).MaxWait },
+			UseUnseen: func() bool { return d.asked(l.asked).Purposes == config.PurposesAllow },
+		})
 	}
-	t := proxy.Transparent{Listener: l.Listener, Original: redirect.Original, TunnelOther: func() bool { return d.asked(l.asked).Other == config.OtherTunnel },
-		Balancers: func() []netip.Prefix { return config.Networks(d.asked(l.asked).ProxyProtocol) }}
+	t := proxy.Transparent{Listener: l.Listener, Original: redirect.Original, Balancers: balancers, TunnelOther: func() bool { return d.asked(l.asked).Other == config.OtherTunnel }}
 	if l.asked.mode == config.ListenerTProxy {
 		t.Original = redirect.Destination
 	}

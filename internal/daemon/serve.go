@@ -26,6 +26,7 @@ import (
 	"heed/internal/systemd"
 	"heed/proxy"
 	"heed/proxy/limit"
+	"heed/proxy/upstream"
 )
 
 // ServeCmd is `heed serve`: the proxy in the foreground.
@@ -218,9 +219,9 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	}
 	d.idleFor, d.failed, d.runs = idleTimeout, make(chan error, 4), map[string]*runSession{}
 	d.stopping, d.stop = context.WithCancel(context.Background())
-	o.ProxyUsed, o.IdleConns = d.counts.ProxyUsed, config.IdleSiteConnections(openFiles())
+	o.ProxyUsed, o.IdleConns, o.Fetches = d.counts.ProxyUsed, config.IdleSiteConnections(openFiles()), &upstream.OwnFetches{}
 	d.shared = proxy.Config{
-		Name: name, Live: d.settings.Load, Recorder: d.recording(), Leaves: o.authority, Self: o.Self,
+		Name: name, Live: d.settings.Load, Recorder: d.recording(), Leaves: o.authority, Self: o.Self, Fetches: o.Fetches,
 		Load: &limit.Load{}, Log: o.log, Announce: func(_, forLog string) { o.log.Info(forLog) },
 		CACert:  func() ([]byte, error) { return o.authority.CertPEM(), nil },
 		Contact: func() string { return d.current.Load().cfg.Contact },

@@ -27,7 +27,7 @@ func (d *daemon) serving() string {
 	if all := d.addresses(); len(all) > 0 {
 		return "listening on " + strings.Join(all, ", ")
 	}
-	return "listening for redirected connections on " + strings.Join(d.redirectedTo(), ", ")
+	return "listening on " + strings.Join(append(d.redirectedTo(false), d.redirectedTo(true)...), ", ")
 }
 
 // stopSlack is the time that ending takes at most, beyond the drain: the last

@@ -32,7 +32,7 @@ var sections = []struct {
 	{"First steps", []string{"start"}},
 	{"Clients behind heed", []string{"clients", "sealed", "languages", "downloads", "browsers", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "checking", "planning", "purpose", "pacing", "https"}},
-	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream", "caching"}},
+	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream", "caching", "other-proxies"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "backup", "fleets"}},
 	{"The record of decisions", []string{"record", "auditing", "verification", "proofs", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},

@@ -61,6 +61,7 @@ type Options struct {
 	ProxyUsed   func(proxy string, err error) // as in upstream.TransportConfig; may be nil
 	Connections *upstream.Counts              // counts connections to sites; nil: none
 	IdleConns   int                           // as in upstream.TransportConfig
+	Fetches     *upstream.OwnFetches          // marks fetches through the proxy of the settings, which may ask heed; nil: none
 
 	Purged  func(rules.Origin) (had bool)            // forgets what was read of the pages of a site; may be nil
 	Redact  func(url string) string                  // as in cache.Config; may be nil

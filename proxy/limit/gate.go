@@ -63,13 +63,11 @@ func (g *Gate) exceeded(which Kind, of *Limits) *Exceeded {
 // reject, which must close it; it runs in a separate goroutine, a bounded number at a time,
 // and what comes beyond is closed.
 func (g *Gate) Admit(c net.Conn, reject func(net.Conn, *Exceeded)) *Conn {
-	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
 	of := g.limits()
-	client, stops := g.load.enter(at.Addr(), of)
-	if client != nil {
-		return &Conn{Conn: c, gate: g, client: client}
+	counted, over := g.enter(c, of)
+	if over == nil {
+		return counted
 	}
-	over := g.exceeded(stops, of)
 	if g.rejecting.Add(1) > int64(min(maxRejecting, leastRejecting+of.Connections/rejectShare)) {
 		g.rejecting.Add(-1)
 		c.Close()
@@ -80,6 +78,19 @@ func (g *Gate) Admit(c net.Conn, reject func(net.Conn, *Exceeded)) *Conn {
 		reject(c, over)
 	}()
 	return nil
+}
+
+// Represent counts c as a connection of the client at its RemoteAddr until the Conn is closed,
+// or returns the limit that stops it.
+func (g *Gate) Represent(c net.Conn) (*Conn, *Exceeded) { return g.enter(c, g.limits()) }
+
+func (g *Gate) enter(c net.Conn, of *Limits) (*Conn, *Exceeded) {
+	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+	client, stops := g.load.enter(at.Addr(), of)
+	if client == nil {
+		return nil, g.exceeded(stops, of)
+	}
+	return &Conn{Conn: c, gate: g, client: client}, nil
 }
 
 // Conn is a client's connection, the octets of the network: whatever protocol is

@@ -70,6 +70,7 @@ find_missing() {
 	lacks rsync have rsync
 	lacks squid have squid
 	lacks haproxy have haproxy
+	lacks caddy have caddy
 	lacks microsocks have microsocks
 	lacks curl have curl
 	lacks wget have wget

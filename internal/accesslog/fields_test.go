@@ -9,8 +9,8 @@ import (
 
 	"heed/internal/accesslog"
 	"heed/internal/audit"
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"heed/internal/accesslog"
 	"heed/internal/audit"
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 )
 
 // A record of heed is read as the requests that it sent to sites.

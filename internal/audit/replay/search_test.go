@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"heed/internal/acl"
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/reason"
+	"heed/internal/tools/audittest"
 )
 
 func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 )
 
 // What a report counts, and the names it has for it, are of one moment, though

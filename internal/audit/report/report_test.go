@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 )
 
 // must ends the test at an error.

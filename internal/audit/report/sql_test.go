@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 )
 
 // rows are rows of a list, by the names of their columns.

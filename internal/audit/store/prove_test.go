@@ -20,8 +20,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"heed/internal/audit"
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
 )
 

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
 	"heed/internal/counts"
 	"heed/internal/memo"
 	"heed/internal/reason"
+	"heed/internal/tools/audittest"
 	"heed/rules"
 )
 

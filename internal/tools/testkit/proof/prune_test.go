@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
 )
 

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 )
 
 func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
@@ -39,7 +39,7 @@ func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 
 // In full, a million entries:
 //
-//	HEED_TEST_FULL=1 go test -count=1 ./internal/audit/audittest -run LittleRoom -v
+//	HEED_TEST_FULL=1 go test -count=1 ./internal/tools/audittest -run LittleRoom -v
 func TestHeed_ACrawlTakesLittleRoom(t *testing.T) {
 	entries := 10_000
 	if os.Getenv("HEED_TEST_FULL") != "" {

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -72,6 +73,11 @@ func explain(path string, err error) error {
 	}
 	if text := err.Error(); strings.Contains(text, "malformed") || strings.Contains(text, "not a database") {
 		return fmt.Errorf("the record %s is damaged: %w\nMove it away with the files beside it (-wal, .tail, .tail2), and look with `heed audit verify` what of it can be read", path, err)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if info, no := os.Lstat(path + suffix); no == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("the record %s cannot be used, since %[1]s%s is not a file that SQLite made (%w)\nMove it away: what was only in there is in the tail", path, suffix, err)
+		}
 	}
 	return fmt.Errorf("the record %s cannot be used: %w", path, err)
 }

@@ -50,6 +50,27 @@ func TestHeed_WhatIsNoFileIsNotReadAsARecord(t *testing.T) {
 	}
 }
 
+// What another program put in the place of a file beside a record is named at the start, and
+// after it was moved away nothing is missing.
+func TestHeed_WhatIsNoFileBesideARecordIsNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	must(t, w.Decided(asked(policy("site.test"), "/")))
+	must(t, w.Close(""))
+	for _, suffix := range []string{"-wal", "-shm"} {
+		must(t, os.Symlink(os.DevNull, path+suffix))
+		if _, err := store.Open(path, store.Options{}); err == nil || !strings.Contains(err.Error(), "audit.db"+suffix+" is not a file that SQLite made") {
+			t.Errorf("%s: %v", suffix, err)
+		}
+		must(t, os.Remove(path+suffix))
+	}
+	must(t, open(t, path, store.Options{}).Close(""))
+	if proof, err := store.Verify(t.Context(), path, nil, nil); err != nil || !proof.Whole || proof.Head.Entries != 1 {
+		t.Errorf("%+v, %v", proof, err)
+	}
+}
+
 // A record is the same one by whatever link it is called: what a kill left in its
 // tail is not forgotten by who comes another way.
 func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {

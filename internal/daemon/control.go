@@ -83,24 +83,12 @@ func (c *caller) files() []*os.File {
 // a run joins from outside of its namespaces.
 func (d *daemon) withoutSealed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if sealed.InSeal(callerOf(r).pid, d.networks()) {
+		if sealed.InSeal(callerOf(r).pid, d.runs.networks()) {
 			writeJSON(w, http.StatusForbidden, &control.Refusal{Message: "this process is in a sealed run, or in another user namespace than the running heed, which takes no commands from there\nRun the command outside"})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// networks returns those of the sealed runs.
-func (d *daemon) networks() (all []*sealed.Network) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, s := range d.runs {
-		if s.network != nil {
-			all = append(all, s.network)
-		}
-	}
-	return all
 }
 
 // routes returns the handlers of the control socket:
@@ -137,9 +125,9 @@ func (d *daemon) routes() http.Handler {
 	mux.HandleFunc("DELETE /cache/one", cacheHandler(d, control.CacheAPI.Purge))
 	mux.HandleFunc("POST /cache/one", cacheHandler(d, control.CacheAPI.Warm))
 	mux.HandleFunc("GET /granted", jsonHandler(func(*http.Request) (any, error) { return d.grants.list(), nil }))
-	mux.HandleFunc("POST /breaks", bodyHandler(d.postBreak))
+	mux.HandleFunc("POST /breaks", bodyHandler(d.grants.postBreak))
 	mux.HandleFunc("DELETE /breaks", jsonHandler(func(*http.Request) (any, error) { return d.grants.enforce() }))
-	mux.HandleFunc("POST /exceptions", bodyHandler(d.postException))
+	mux.HandleFunc("POST /exceptions", bodyHandler(d.grants.postException))
 	mux.HandleFunc("DELETE /exceptions/{id}", jsonHandler(func(r *http.Request) (any, error) {
 		id := r.PathValue("id")
 		return id, d.grants.end(id, "See `heed allow` and `heed refuse`")
@@ -152,7 +140,7 @@ func (d *daemon) routes() http.Handler {
 // waits returns the sites where requests wait or that are paused, with the requests of
 // runs marked.
 func (d *daemon) waits() []pace.SiteStatus {
-	list, runs := d.Turns.List(), d.runAddresses()
+	list, runs := d.Turns.List(), d.runs.addresses()
 	for _, s := range list {
 		for i := range s.Waiters {
 			s.Waiters[i].Run = slices.Contains(runs, s.Waiters[i].Listener)

@@ -1,7 +1,7 @@
 // Package daemon implements a running heed: heed serve, the current settings and their
-// reload, the listeners, the runs that joined, and the server of the control socket.
-// The type daemon has methods in the file of each of these subjects, since they change
-// the same state.
+// reload, the listeners (listeners), the runs that joined (runs), what was granted at run time
+// (grants), and the server of the control socket. The type daemon has methods in the file of each
+// subject that needs the settings in force and the resources together.
 package daemon
 
 import (
@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,17 +57,13 @@ type daemon struct {
 	current  atomic.Pointer[runtimeConfig]  // the current settings
 	settings atomic.Pointer[proxy.Settings] // of the shared listeners
 
-	failed        chan error     // errors of servers that must not end before heed
-	draining      sync.WaitGroup // listeners that are shutting down
-	publishHolder func() error   // writes the holder into the lock file
+	failed        chan error   // errors of servers that must not end before heed
+	publishHolder func() error // writes the holder into the lock file
 
-	mu        sync.Mutex
-	admin     *adminListener         // nil: there is none; set before heed serves
-	listeners []*sharedListener      // shared; none in the background
-	runs      map[string]*runSession // changed with changing held as well
-	leaving   bool                   // it is to stop, and serves on for a while
-	idle      *time.Timer            // running while a background heed has no runs; else nil
-	idleFor   time.Duration
+	admin     *adminListener // nil: there is none; set before heed serves
+	listeners listeners
+	runs      runs        // changed with changing held
+	leaving   atomic.Bool // it is to stop, and serves on for a while
 }
 
 // retire stops a heed without runs and reports whether it did. A run that joins at the moment is
@@ -76,43 +71,22 @@ type daemon struct {
 func (d *daemon) retire() bool {
 	d.changing.Lock()
 	defer d.changing.Unlock()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.runs) > 0 {
+	if d.runs.count() > 0 {
 		return false
 	}
 	d.stop()
 	return true
 }
 
-// awaitIdle starts the idle timer: a background heed stops after idleFor without runs.
-func (d *daemon) awaitIdle() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.idleLocked()
-}
-
-func (d *daemon) idleLocked() {
-	if d.idle != nil {
-		d.idle.Stop()
-		d.idle = nil
-	}
-	if d.background && len(d.runs) == 0 {
-		d.idle = time.AfterFunc(d.idleFor, func() { d.retire() })
-	}
-}
-
 // admit returns an error unless the run may join. The caller holds changing until it has entered.
 func (d *daemon) admit(j *control.JoinRequest) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.stopping.Err() != nil {
 		return &control.Refusal{Message: "heed is ending", Again: true}
 	}
 	if text := d.mismatch(j); text != "" {
-		return &control.Refusal{Message: text, Retire: d.background && len(d.runs) == 0}
+		return &control.Refusal{Message: text, Retire: d.background && d.runs.count() == 0}
 	}
-	if len(d.runs) >= maxRuns {
+	if d.runs.count() >= maxRuns {
 		return &control.Refusal{Message: "too many simultaneous runs share this state directory\nWait for one to end, or set HEED_STATE to another directory"}
 	}
 	return nil
@@ -132,22 +106,6 @@ func (d *daemon) mismatch(j *control.JoinRequest) string {
 	return ""
 }
 
-// enter adds an admitted run to the runs.
-func (d *daemon) enter(s *runSession) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.runs[s.id] = s
-	d.idleLocked()
-}
-
-// leave removes a run. The caller holds changing.
-func (d *daemon) leave(s *runSession) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.runs, s.id)
-	d.idleLocked()
-}
-
 // maxBypassed is the number of events about what bypassed heed in the record of one run.
 const maxBypassed = 32
 
@@ -161,18 +119,17 @@ func (d *daemon) deleteRun(w http.ResponseWriter, r *http.Request) {
 // endRun ends a run, and records what bypassed it. It is an error when there is none with the
 // id.
 func (d *daemon) endRun(id string, end *control.RunEnd) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := d.runs[id]
-	if s == nil {
+	found := d.runs.with(id, func(s *runSession) {
+		if s.record != nil {
+			for _, b := range end.Bypassed[:min(len(end.Bypassed), maxBypassed)] {
+				s.record.Note(audit.Event{Time: d.now(), Kind: audit.Bypassed, Name: b.Program, Count: b.Count, Detail: b.Detail})
+			}
+		}
+		s.end()
+	})
+	if !found {
 		return errors.New("there is no such run")
 	}
-	if s.record != nil {
-		for _, b := range end.Bypassed[:min(len(end.Bypassed), maxBypassed)] {
-			s.record.Note(audit.Event{Time: d.now(), Kind: audit.Bypassed, Name: b.Program, Count: b.Count, Detail: b.Detail})
-		}
-	}
-	s.end()
 	return nil
 }
 
@@ -246,10 +203,8 @@ func (d *daemon) status() *control.Status {
 	if d.File != nil {
 		s.Kept = new(d.File.Health())
 	}
-	s.Listeners, s.Runs, s.Redirected = d.addresses(), d.runAddresses(), d.redirectedAddresses()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s.Ending = d.leaving || d.stopping.Err() != nil
+	s.Listeners, s.Runs, s.Redirected = d.listeners.addresses(), d.runs.addresses(), d.listeners.redirected()
+	s.Ending = d.leaving.Load() || d.stopping.Err() != nil
 	return s
 }
 
@@ -267,62 +222,13 @@ func (d *daemon) space(now time.Time) (r control.Room) {
 	return r
 }
 
-// redirectedTo returns the addresses of the shared listeners for redirected connections, or
-// for proxies that ask.
-func (d *daemon) redirectedTo(asked bool) (all []string) {
-	for _, l := range d.redirectedAddresses() {
-		if asked == (l.Trust != "") {
-			all = append(all, l.Address)
-		}
-	}
-	return all
-}
-
-// addresses returns the addresses of the shared listeners for clients that know a proxy.
-func (d *daemon) addresses() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := []string{} // in JSON a list, also when it is empty
-	for _, l := range d.listeners {
-		if l.asked.mode == "" {
-			all = append(all, l.Addr().String())
-		}
-	}
-	return all
-}
-
-// redirectedAddresses returns the addresses of each [[listener]].
-func (d *daemon) redirectedAddresses() (all []control.Redirected) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range d.listeners {
-		if l.asked.mode != "" {
-			trust := strings.Join(d.asked(l.asked).Trust, ", ")
-			all = append(all, control.Redirected{Address: l.Addr().String(), Mode: l.asked.mode, Trust: trust})
-		}
-	}
-	return all
-}
-
-// runAddresses returns the addresses of the listeners of the runs.
-func (d *daemon) runAddresses() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := []string{}
-	for _, r := range d.runs {
-		all = append(all, r.listen)
-	}
-	slices.Sort(all)
-	return all
-}
-
 // greet prints the addresses, how to use them, the CA, and the remarks of the start.
 func (d *daemon) greet(a *console.App) {
-	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", strings.Join(d.addresses(), ", http://"))
-	if all := d.redirectedTo(false); len(all) > 0 {
+	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", strings.Join(d.listeners.addresses(), ", http://"))
+	if all := d.listeners.redirectedTo(false); len(all) > 0 {
 		fmt.Fprintf(a.Stderr, "It takes redirected connections on %s\n", strings.Join(all, ", "))
 	}
-	if all := d.redirectedTo(true); len(all) > 0 {
+	if all := d.listeners.redirectedTo(true); len(all) > 0 {
 		fmt.Fprintf(a.Stderr, "Other proxies ask it on %s\n", strings.Join(all, ", "))
 	}
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
@@ -332,7 +238,7 @@ func (d *daemon) greet(a *console.App) {
 	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), console.DaysLeft(d.authority.DaysLeft(a.Now())))
 	cfg, through := d.current.Load().cfg, d.current.Load().route.Proxy
 	a.Remark(append(cfg.Unjudged(), cfg.LimitsRemark(openFiles()))...)
-	found := clientenv.Inspect(a.Environ, "", d.addresses()[0])
+	found := clientenv.Inspect(a.Environ, "", d.listeners.addresses()[0])
 	switch proxy := through; {
 	case proxy != nil && proxy.All != "":
 		fmt.Fprintf(a.Stderr, "heed: sites are reached through %s, which resolves their names\n", config.RedactURL(proxy.All))

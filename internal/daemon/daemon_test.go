@@ -49,17 +49,13 @@ func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
 
 func TestHeed_RunsAreBounded(t *testing.T) {
 	d, state := startDaemon(t, nil)
-	d.mu.Lock()
 	for i := range maxRuns {
-		d.runs[strconv.Itoa(i)] = &runSession{}
+		d.runs.enter(&runSession{id: strconv.Itoa(i)})
 	}
-	d.mu.Unlock()
 	if _, err := joinAs(t, d, state, nil); err == nil || !strings.Contains(err.Error(), "too many simultaneous runs") {
 		t.Errorf("one more than the bound: %v", err)
 	}
-	d.mu.Lock()
-	clear(d.runs)
-	d.mu.Unlock()
+	d.runs.change(func() { clear(d.runs.all) })
 	if _, err := joinAs(t, d, state, nil); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
@@ -94,7 +90,8 @@ func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 
 func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &daemon{background: true, idleFor: 30 * time.Second, runs: map[string]*runSession{}}
+		d := &daemon{background: true, runs: runs{idleFor: 30 * time.Second, all: map[string]*runSession{}}}
+		d.runs.retire = func() { d.retire() }
 		d.stopping, d.stop = context.WithCancel(t.Context())
 		d.current.Store(&runtimeConfig{cfg: &config.Config{}, joinHash: (&config.Config{}).JoinHash()})
 		ended := func() bool {
@@ -106,19 +103,19 @@ func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 				return false
 			}
 		}
-		d.awaitIdle()
+		d.runs.await()
 		testkit.Advance(29 * time.Second)
 		j := &control.JoinRequest{Version: console.Version(), Config: d.current.Load().cfg.JoinHash()}
 		if err := d.admit(j); err != nil {
 			t.Fatal(err)
 		}
 		s := &runSession{id: "1"}
-		d.enter(s)
+		d.runs.enter(s)
 		testkit.Advance(time.Hour)
 		if ended() {
 			t.Fatal("it ended under a run")
 		}
-		d.leave(s)
+		d.runs.leave(s)
 		testkit.Advance(29 * time.Second)
 		if ended() {
 			t.Fatal("it ended before its time")

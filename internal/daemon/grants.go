@@ -32,6 +32,7 @@ type grants struct {
 	path  string
 	log   *slog.Logger
 	now   func() time.Time
+	rules func() *acl.Rules                 // in force
 	amend func(func(*acl.Rules) *acl.Rules) // applies the grants
 
 	mu      sync.Mutex
@@ -190,25 +191,25 @@ func (g *grants) close() {
 	}
 }
 
-// checkGrant checks the members that mode overrides and exceptions have in common.
-func (d *daemon) checkGrant(q *control.GrantRequest, most time.Duration) error {
+// check checks the members that mode overrides and exceptions have in common.
+func (g *grants) check(q *control.GrantRequest, most time.Duration) error {
 	if err := control.CheckReason(q.Reason); err != nil {
 		return err
 	}
 	if q.For <= 0 && !q.Refuse || q.For > most {
 		return fmt.Errorf("--for: it can be at most %d days", most/(24*time.Hour))
 	}
-	if q.Client != "" && q.Client != acl.RunName && d.rules().ClientNamed(q.Client) == nil {
+	if q.Client != "" && q.Client != acl.RunName && g.rules().ClientNamed(q.Client) == nil {
 		return fmt.Errorf("--client: the running heed has no [[client]] called %s\nSee `heed config show`", console.Quoted(q.Client))
 	}
 	return nil
 }
 
-func (d *daemon) postBreak(_ context.Context, q *control.GrantRequest) (*control.Break, error) {
-	if err := d.checkGrant(q, control.MaxBreak); err != nil {
+func (g *grants) postBreak(_ context.Context, q *control.GrantRequest) (*control.Break, error) {
+	if err := g.check(q, control.MaxBreak); err != nil {
 		return nil, err
 	}
-	now := d.now()
+	now := g.now()
 	b := acl.ModeOverride{Mode: acl.Observe, Client: q.Client, Since: now, Until: now.Add(q.For), Reason: q.Reason}
 	if q.Host != "" {
 		var err error
@@ -216,27 +217,27 @@ func (d *daemon) postBreak(_ context.Context, q *control.GrantRequest) (*control
 			return nil, fmt.Errorf("--host: %w", err)
 		}
 	}
-	return d.grants.observe(b)
+	return g.observe(b)
 }
 
-func (d *daemon) postException(_ context.Context, q *control.GrantRequest) (*control.Exception, error) {
+func (g *grants) postException(_ context.Context, q *control.GrantRequest) (*control.Exception, error) {
 	if q.Client == "" && !q.Refuse {
 		return nil, fmt.Errorf("--client is needed: the name of the [[client]] that the exception is for")
 	}
-	if err := d.checkGrant(q, control.MaxGrant); err != nil {
+	if err := g.check(q, control.MaxGrant); err != nil {
 		return nil, err
 	}
 	host, path, err := control.ParsePattern(q.Pattern)
 	if err != nil {
 		return nil, err
 	}
-	now := d.now()
-	if o, err := rules.ParseOrigin("https", host.String()); err == nil && !q.Refuse && d.rules().For(nil, o, now).Site.NeverAllow {
+	now := g.now()
+	if o, err := rules.ParseOrigin("https", host.String()); err == nil && !q.Refuse && g.rules().For(nil, o, now).Site.NeverAllow {
 		return nil, fmt.Errorf("the settings let no exception allow anything at %s (never_allow)\nAsk the author of that setting", host)
 	}
 	e := control.Exception{Host: host, Path: path, Refuse: q.Refuse, Client: q.Client, Reason: q.Reason, Since: now}
 	if q.For > 0 {
 		e.Expires = now.Add(q.For)
 	}
-	return d.grants.allow(e)
+	return g.allow(e)
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +34,95 @@ const (
 	maxJoin       = 8 << 20          // bytes of a JoinRequest, which contains CA files
 	streamTimeout = 10 * time.Second // for a run that does not read its log
 )
+
+// runs are the runs that joined.
+type runs struct {
+	idleFor time.Duration // without runs, until retire is called
+	retire  func()        // nil: heed does not end without runs
+
+	mu   sync.Mutex
+	all  map[string]*runSession
+	idle *time.Timer // running while there are none, if that ends heed; else nil
+}
+
+// await starts the idle timer.
+func (s *runs) await() { s.change(func() {}) }
+
+// enter adds an admitted run.
+func (s *runs) enter(r *runSession) { s.change(func() { s.all[r.id] = r }) }
+
+// leave removes a run.
+func (s *runs) leave(r *runSession) { s.change(func() { delete(s.all, r.id) }) }
+
+// change changes the runs, and starts or stops the idle timer.
+func (s *runs) change(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+	if s.idle != nil {
+		s.idle.Stop()
+		s.idle = nil
+	}
+	if s.retire != nil && len(s.all) == 0 {
+		s.idle = time.AfterFunc(s.idleFor, s.retire)
+	}
+}
+
+// with calls do with the run that has the id, which does not leave meanwhile, and reports whether
+// there is one.
+func (s *runs) with(id string, do func(*runSession)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.all[id]
+	if r != nil {
+		do(r)
+	}
+	return r != nil
+}
+
+// each calls do with every run, none of which leaves meanwhile.
+func (s *runs) each(do func(*runSession)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.all {
+		do(r)
+	}
+}
+
+// count returns how many there are.
+func (s *runs) count() (n int) {
+	s.each(func(*runSession) { n++ })
+	return n
+}
+
+// addresses returns the addresses of the listeners of the runs.
+func (s *runs) addresses() []string {
+	all := []string{}
+	s.each(func(r *runSession) { all = append(all, r.listen) })
+	slices.Sort(all)
+	return all
+}
+
+// networks returns those of the sealed runs.
+func (s *runs) networks() (all []*sealed.Network) {
+	s.each(func(r *runSession) {
+		if r.network != nil {
+			all = append(all, r.network)
+		}
+	})
+	return all
+}
+
+// routes returns the routes of all runs in pool.
+func (s *runs) routes(pool *route.Pool) (map[*runSession]*route.Route, error) {
+	routes := map[*runSession]*route.Route{}
+	var failed error
+	s.each(func(r *runSession) {
+		to, err := pool.Route(r.spec)
+		routes[r], failed = to, cmp.Or(failed, err)
+	})
+	return routes, failed
+}
 
 // runSession is a run that joined, with a separate listener and proxy.
 type runSession struct {
@@ -133,7 +225,7 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 		s.closeRecord(d.log)
 		return nil, err
 	}
-	d.enter(s)
+	d.runs.enter(s)
 	serve := func(err error) {
 		if err != nil {
 			d.log.Error("the listener of a run ended", "listen", s.listen, "error", err)
@@ -275,14 +367,14 @@ func (d *daemon) closeRun(s *runSession) {
 	}
 	d.changing.Lock()
 	defer d.changing.Unlock()
-	d.leave(s)
+	d.runs.leave(s)
 }
 
 // joined returns the first line of the stream of s.
 func (d *daemon) joined(s *runSession) *control.JoinReply {
 	cfg := d.current.Load().cfg
 	return &control.JoinReply{
-		ID: s.id, Listen: s.listen, Own: append(d.addresses(), d.runAddresses()...),
+		ID: s.id, Listen: s.listen, Own: append(d.listeners.addresses(), d.runs.addresses()...),
 		CA:     control.CAFiles{CACert: cfg.HTTPS.CACert, CAKey: cfg.HTTPS.CAKey},
 		CADays: d.authority.DaysLeft(d.now()), Unjudged: cfg.Unjudged(),
 	}

@@ -217,7 +217,12 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	if !d.background { // else the variables of a manager are those of a program that started a run
 		d.manager = systemd.Open(d.log)
 	}
-	d.idleFor, d.failed, d.runs = idleTimeout, make(chan error, 4), map[string]*runSession{}
+	d.failed = make(chan error, 4)
+	if d.runs.all = map[string]*runSession{}; d.background {
+		d.runs.idleFor, d.runs.retire = idleTimeout, func() { d.retire() }
+	}
+	d.listeners.none, d.listeners.log, d.listeners.failed, d.listeners.shared = d.background, o.log, d.failed, &d.shared
+	d.listeners.config = func() *config.Config { return d.current.Load().cfg }
 	d.stopping, d.stop = context.WithCancel(context.Background())
 	o.ProxyUsed, o.IdleConns, o.Fetches = d.counts.ProxyUsed, config.IdleSiteConnections(openFiles()), &upstream.OwnFetches{}
 	d.shared = proxy.Config{
@@ -235,7 +240,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 		return err
 	}
 	d.applyLocked(first)
-	d.grants, err = openGrants(&grants{path: filepath.Join(env.state, grantsFile), log: o.log, now: a.Now, amend: d.amend})
+	d.grants, err = openGrants(&grants{path: filepath.Join(env.state, grantsFile), log: o.log, now: a.Now, rules: d.rules, amend: d.amend})
 	if err != nil {
 		return err
 	}
@@ -247,7 +252,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 // serve serves on the shared listeners, or in the background the runs that join, until a
 // signal, an error, or the end of an idle background heed.
 func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
-	opened, err := d.openNew(env.cfg)
+	opened, err := d.listeners.openNew(env.cfg)
 	if err != nil {
 		return err
 	}
@@ -259,9 +264,9 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	if err != nil {
 		return err
 	}
-	d.replaceListeners(env.cfg, opened)
+	d.listeners.replace(env.cfg, opened)
 	d.publishHolder = func() error {
-		listen := config.Addresses(d.addresses()).First()
+		listen := config.Addresses(d.listeners.addresses()).First()
 		return env.lock.Publish(state.Holder{PID: os.Getpid(), Background: d.background, Listen: listen, Socket: socket.path})
 	}
 	if err := d.publishHolder(); err != nil {
@@ -301,12 +306,8 @@ func (d *daemon) linger(after time.Duration, signals <-chan os.Signal) (s os.Sig
 	if after == 0 {
 		return nil, false
 	}
-	d.mu.Lock()
-	d.leaving = true
-	for _, l := range d.listeners {
-		l.proxy.Leave()
-	}
-	d.mu.Unlock()
+	d.leaving.Store(true)
+	d.listeners.leave()
 	select {
 	case <-time.After(after):
 		return nil, false
@@ -318,7 +319,7 @@ func (d *daemon) linger(after time.Duration, signals <-chan os.Signal) (s os.Sig
 // announceReady reports to the run that started this heed that it can join. heed ends
 // after it has been idle for idleTimeout.
 func (d *daemon) announceReady(a *console.App) {
-	d.awaitIdle()
+	d.runs.await()
 	fmt.Fprintln(a.Stdout, control.ReadyWord)
 	if pipe, ok := a.Stdout.(io.Closer); ok {
 		pipe.Close()
@@ -346,7 +347,7 @@ func (d *daemon) shutdown(socket *controlServer) {
 	d.stop() // not ready from now on; the runs' proxies drain at the same time
 	d.Turns.EndWaits()
 	d.grants.close()
-	d.drainListeners()
+	d.listeners.drainAll()
 	if d.admin != nil {
 		d.admin.close()
 	}

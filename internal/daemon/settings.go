@@ -147,9 +147,7 @@ func (d *daemon) applyLocked(g *runtimeConfig) {
 	shared := g.settings(g.route, rules)
 	shared.Balancers = config.Networks(g.cfg.ProxyProtocol)
 	d.settings.Store(shared)
-	for _, s := range d.runs {
-		s.apply(g, rules)
-	}
+	d.runs.each(func(s *runSession) { s.apply(g, rules) })
 }
 
 // apply makes g and the rules the current settings of the run, with its flags. Runs
@@ -215,11 +213,11 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes, err := d.routesLocked(next.pool)
+	routes, err := d.runs.routes(next.pool)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := d.openNew(cfg)
+	opened, err := d.listeners.openNew(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -228,8 +226,8 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	}
 	d.applyLocked(next)
 	renewFleet()
-	d.recheckClients()
-	d.replaceListeners(cfg, opened)
+	d.listeners.recheck()
+	d.listeners.replace(cfg, opened)
 	for _, l := range opened {
 		d.log.Info("heed listens on another address", "listen", l.Addr().String())
 	}
@@ -253,19 +251,6 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 		done.Read = append(done.Read, f.Key+" ("+f.Path+")")
 	}
 	return done, nil
-}
-
-// routesLocked returns the routes of all runs in pool.
-func (d *daemon) routesLocked(pool *route.Pool) (map[*runSession]*route.Route, error) {
-	routes := map[*runSession]*route.Route{}
-	for _, s := range d.runs {
-		r, err := pool.Route(s.spec)
-		if err != nil {
-			return nil, err
-		}
-		routes[s] = r
-	}
-	return routes, nil
 }
 
 // onHangup reloads the settings at every SIGHUP until stop is called. A SIGHUP because the

@@ -24,10 +24,10 @@ func (d *daemon) supervise() (end func()) {
 
 // serving returns the status for the service manager.
 func (d *daemon) serving() string {
-	if all := d.addresses(); len(all) > 0 {
+	if all := d.listeners.addresses(); len(all) > 0 {
 		return "listening on " + strings.Join(all, ", ")
 	}
-	return "listening on " + strings.Join(append(d.redirectedTo(false), d.redirectedTo(true)...), ", ")
+	return "listening on " + strings.Join(append(d.listeners.redirectedTo(false), d.listeners.redirectedTo(true)...), ", ")
 }
 
 // stopSlack is the time that ending takes at most, beyond the drain: the last
@@ -46,7 +46,7 @@ func (d *daemon) alive(ctx context.Context) error {
 	if d.stopping.Err() != nil {
 		return nil
 	}
-	all := d.addresses()
+	all := d.listeners.addresses()
 	if len(all) == 0 {
 		_, err := control.ReadStatus(ctx, d.state)
 		return err

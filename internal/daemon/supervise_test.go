@@ -153,7 +153,7 @@ func TestHeed_ThatHangsGivesNoSignOfLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hangs.Close()
-	d := &daemon{listeners: []*sharedListener{{Listener: hangs}}}
+	d := &daemon{listeners: listeners{all: []*sharedListener{{Listener: hangs}}}}
 	d.stopping, d.stop = context.WithCancel(t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -146,10 +146,10 @@ func (c *Cache) dropFailuresOf(ctx context.Context, p *originSlot) (dropped int)
 		dropped++
 		o := v.policy.Source().Origin
 		pinned := c.store.pin(o, now)
-		if v.copy() != nil {
-			due := *v.entry
+		if e := pinned.entry(v.name, now); e.copy() != nil { // v may have been made compact
+			due := *e
 			due.AskAt, due.WaitAt = now, now
-			pinned.replace(v.name, v.entry, &due)
+			pinned.replace(v.name, e, &due)
 		} else {
 			c.forget(pinned, o, v.name)
 		}

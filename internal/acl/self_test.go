@@ -66,14 +66,3 @@ func TestAddrs_AListenerIsItsAddressInEverySpelling(t *testing.T) {
 		t.Error("a removed listener is left")
 	}
 }
-
-func BenchmarkAddrsHasHost(b *testing.B) {
-	a := &Addrs{}
-	a.Add(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3128})
-	b.ReportAllocs()
-	for b.Loop() {
-		if a.HasHost("site.test", 443) {
-			b.Fatal("site.test is no listener")
-		}
-	}
-}

@@ -142,33 +142,3 @@ func TestKnownLeafCostsNoAllocation(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-func BenchmarkLeafKnown(b *testing.B) {
-	a := open(b, noon)
-	leaf(b, a, "example.com")
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = a.Leaf("example.com")
-	}
-}
-
-func BenchmarkLeafKnownParallel(b *testing.B) {
-	a := open(b, noon)
-	leaf(b, a, "example.com")
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			_, _ = a.Leaf("example.com")
-		}
-	})
-}
-
-func BenchmarkLeafMade(b *testing.B) {
-	a := open(b, noon)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if _, err := a.Leaf(fmt.Sprintf("site%d.test", i)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,25 +102,4 @@ func TestBatchAnswersBeforeTheNextQuestion(t *testing.T) {
 			t.Errorf("status %d", status)
 		}
 	}
-}
-
-func BenchmarkBatch(b *testing.B) {
-	robots := filepath.Join(b.TempDir(), "robots.txt")
-	defaults, err := os.ReadFile("../../proxy.toml")
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(robots, []byte(someRules), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	var in strings.Builder
-	for i := range b.N {
-		fmt.Fprintf(&in, "{\"agent\":\"Mozilla/5.0 (compatible; bot%d/1.0)\",\"url\":\"https://h%d.test/private/%d?q=1\"}\n", i%50, i%7, i)
-	}
-	b.ResetTimer()
-	a := &console.App{Stdin: strings.NewReader(in.String()), Stdout: io.Discard, Stderr: io.Discard, Defaults: defaults, Now: time.Now}
-	if status := dispatch(a, []string{"check", "--batch", "--robots", robots}); status != 0 {
-		b.Fatalf("status %d", status)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }

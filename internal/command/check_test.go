@@ -97,14 +97,6 @@ func TestCheckOfWhatIsNoURL(t *testing.T) {
 		"heed: the robots.txt cannot be read: open "+robots+".none: no such file or directory\n")
 }
 
-func TestCheckEscapesWhatASiteWrote(t *testing.T) {
-	robots := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /\x1b[2J"+strings.Repeat("a", 4000)+"\nDisallow: /p\x1b]0;x\x07*\n")
-	s := heed(t, "", "check", "--robots", robots, "--agent", "x", "https://h.test/p%1B]0;x%07")
-	if s.status != console.ExitNo || strings.ContainsAny(s.out, "\x1b\x07") || len(s.out) > 1000 {
-		t.Errorf("%+v", s)
-	}
-}
-
 func TestCheckFetchesAsTheProxyWould(t *testing.T) {
 	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "none"))
 	var agents []string
@@ -149,14 +141,5 @@ func TestCheckKeepsToTheSameDestinations(t *testing.T) {
 		if s := check(allowed); s.status != 0 {
 			t.Errorf("%q: %+v", allowed, s)
 		}
-	}
-}
-
-// A URL is judged octet for octet, also where it is not UTF-8, as clients send it.
-func TestHeed_CheckJudgesTheOctetsOfTheCommandLine(t *testing.T) {
-	robots := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /caf%E9\n")
-	s := heed(t, "", "check", "--robots", robots, "--agent", "x", "https://h.test/caf\xe9")
-	if s.status != console.ExitNo || !strings.HasPrefix(s.out, "refuse") {
-		t.Errorf("status %d, %q", s.status, s.out)
 	}
 }

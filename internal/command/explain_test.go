@@ -174,25 +174,6 @@ func TestCheckExplainsMissingRules(t *testing.T) {
 	}
 }
 
-// With a running heed, `heed check --explain` prints that heed's decision, made with its
-// settings and its stored rules.
-func TestTheRunningHeedExplains(t *testing.T) {
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
-	defer site.Close()
-	testkit.Serve(t, "")
-	s := heed(t, "", "check", "--explain", "--agent", "GoodBot/2", site.URL+"/private")
-	want := regexp.MustCompile(`goodbot \(from "GoodBot/2"\): group GoodBot
-  Rules    ` + site.URL + `/robots.txt
-           by the running heed's copy, \d+s old
-  Group    GoodBot \(line 4, 1 rule\), for goodbot
-  Judged   /private
-             line 5: Allow: / \(1 octet\) <- the only one that fits
-`)
-	if s.status != 0 || !want.MatchString(s.out) {
-		t.Errorf("%+v", s)
-	}
-}
-
 // TestCheckExplainsTooManyWildcards holds that a file which is refused for
 // its size in wildcards is not told of as one that could not be had.
 func TestCheckExplainsTooManyWildcards(t *testing.T) {

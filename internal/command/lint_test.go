@@ -91,10 +91,3 @@ func TestLintNamesADirectory(t *testing.T) {
 	dir := t.TempDir()
 	heed(t, "", "lint", dir).is(t, console.ExitUsage, "", "heed: "+dir+" is a directory\nName the file in it, such as "+dir+"/robots.txt\n")
 }
-
-func TestLintEscapesWhatASiteWrote(t *testing.T) {
-	file := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "\x1b[2J\x07\n")
-	if s := heed(t, "", "lint", file); s.status != console.ExitNo || strings.ContainsAny(s.out, "\x1b\x07") {
-		t.Errorf("%+v", s)
-	}
-}

@@ -43,6 +43,9 @@ $`)
 	if s.status != 0 || !strings.Contains(s.out, `"allowed":false`) || asked.Load() != 1 {
 		t.Errorf("batch: %+v, the site was asked %d times", s, asked.Load())
 	}
+	if s := heed(t, "", "check", "--explain", "--agent", "GoodBot/2", site.URL+"/private"); s.status != 0 || !strings.Contains(s.out, "by the running heed's copy, ") || !strings.Contains(s.out, "line 5: Allow: / (1 octet) <- the only one that fits") {
+		t.Errorf("%+v", s)
+	}
 	s = heed(t, "", "check", "--json", "--agent", "x", site.URL+"/")
 	var got control.Judgement
 	if err := json.Unmarshal([]byte(s.out), &got); err != nil || got.By != "heed" || got.Robots != site.URL+"/robots.txt" || !got.Allowed {

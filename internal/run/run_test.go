@@ -152,14 +152,6 @@ func TestARunKeepsTheLinesOfItsDecisions(t *testing.T) {
 	}
 }
 
-func TestWhenNoRequestCameThroughTheCureIsNamed(t *testing.T) {
-	testkit.Serve(t, "")
-	_, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", "--noproxy", "*", testkit.Page(t))})
-	if !strings.Contains(stderr, "no request came through") || !strings.Contains(stderr, ": --noproxy, -q and .curlrc can switch the proxy off") {
-		t.Errorf("the setting of the command is not named:\n%s", stderr)
-	}
-}
-
 func TestARunWithWhatItCannotUseEndsWithStatusTwo(t *testing.T) {
 	state := testkit.Serve(t, "").State
 	cases := []struct {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/accesslog"
 	"heed/internal/study"
 )
 
@@ -216,33 +215,4 @@ func TestHeed_TheTablesRecoverWhatTheRobotsOfAGeneratedLogDid(t *testing.T) {
 		t.Errorf("the impostors are\n%swant\n%s", got, want)
 	}
 	compareSQL(t, filepath.Join(dir, "tables"), r)
-}
-
-// BenchmarkAdd is the cost of one request without reading its line.
-func BenchmarkAdd(b *testing.B) {
-	log := filepath.Join(b.TempDir(), "access.log")
-	generate(b, log, 200_000, 4000)
-	r, err := accesslog.Open(accesslog.Options{Files: []string{log}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var all []accesslog.Request
-	for {
-		q, err := r.Next()
-		if err != nil {
-			break
-		}
-		all = append(all, q)
-	}
-	o := study.Options{Policies: generatedPolicies(b)}
-	b.ReportAllocs()
-	for b.Loop() {
-		s := study.New(o)
-		for i := range all {
-			if err := s.Add(&all[i]); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(all)), "ns/request")
 }

@@ -43,7 +43,6 @@ var timeCompared = map[string]string{
 	"internal/study/generate_test.go truth.note":                                            "fake: times of generated lines",
 	"internal/study/generate_test.go visit.target":                                          "fake: times of generated lines",
 	"internal/study/generate_test.go visits.Less":                                           "fake: times of generated lines",
-	"internal/study/scale_test.go TestStudy_ManyLinesTakeLinearTimeAndBoundedMemory":        "ratio: CPU time of ten times the lines",
 
 	// internal/fleet, internal/pace, internal/command, internal/tools/bench
 	"internal/fleet/slow_test.go TestHeed_ADistantStoreKeepsTheDelay":                         "least: turns are a delay apart",

@@ -37,14 +37,16 @@ func (c *HelpCmd) Run(a *console.App, k *kong.Context) error {
 }
 
 // unknownTopic returns an error that names up to four topics or commands near
-// to name: of similar spelling, then those that mention it.
+// to name: of similar spelling, then those that begin with it, then those that mention it.
 func unknownTopic(name string, verbs []string) error {
 	var names, near []string
 	for _, t := range manual.Topics() {
-		names = append(names, t.Name)
+		if names = append(names, t.Name); strings.HasPrefix(t.Name, name) {
+			near = append(near, t.Name)
+		}
 	}
-	if similar := console.Nearest(name, append(names, verbs...)); similar != "" {
-		near = append(near, similar)
+	if similar := console.Nearest(name, append(names, verbs...)); similar != "" && !slices.Contains(near, similar) {
+		near = slices.Insert(near, 0, similar)
 	}
 	for _, t := range manual.Mentioning(name) {
 		if len(near) < 4 && !slices.Contains(near, t.Name) {

@@ -512,6 +512,9 @@ func TestHelp_PrintsTopicsAndCommands(t *testing.T) {
 func TestHelp_AnUnknownTopicListsTheNearest(t *testing.T) {
 	t.Parallel()
 	heed(t, "", "help", "pacng").is(t, console.ExitUsage, "", "heed: there is no topic \"pacng\"; the nearest are: pacing\nSee `heed help` for the list\n")
+	if s := heed(t, "", "help", "other"); !strings.HasPrefix(s.errors, `heed: there is no topic "other"; the nearest are: other-proxies, `) {
+		t.Errorf("other: stderr %q", s.errors)
+	}
 	heed(t, "", "help", "xyzzy").is(t, console.ExitUsage, "", "heed: there is no topic \"xyzzy\"\nSee `heed help` for the list\n")
 	if s := heed(t, "", "help", "wget"); s.status != console.ExitUsage || !strings.HasPrefix(s.errors, `heed: there is no topic "wget"; the nearest are: downloads, `) {
 		t.Errorf("wget: status %d, stderr %q", s.status, s.errors)

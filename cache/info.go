@@ -146,10 +146,10 @@ func (c *Cache) dropFailuresOf(ctx context.Context, p *originSlot) (dropped int)
 		dropped++
 		o := v.policy.Source().Origin
 		pinned := c.store.pin(o, now)
-		if e := pinned.entry(v.name, now); e.copy() != nil { // v may have been made compact
-			due := *e
+		if v.copy() != nil {
+			due := *v.entry
 			due.AskAt, due.WaitAt = now, now
-			pinned.replace(v.name, e, &due)
+			pinned.replace(v.name, v.entry, &due)
 		} else {
 			c.forget(pinned, o, v.name)
 		}

@@ -35,6 +35,11 @@ type Asked struct {
 	// what a page states of its use. Nil: they are refused.
 	UseUnseen func() bool
 
+	// Bumped returns whether these proxies decrypt TLS, and ask about the requests in a tunnel
+	// as well: a CONNECT may pass then. Nil: one to a host whose tunnels heed would look into
+	// is refused. It is for ServeICAP.
+	Bumped func() bool
+
 	// Balancers returns the networks of load balancers, as Settings.Balancers. Nil: there
 	// are none.
 	Balancers func() []netip.Prefix
@@ -45,7 +50,19 @@ type asking struct {
 	of    *Asked
 	fault denial // why there is no answer to it; zero: there is
 	only  int    // the status of each refusal; 0: the refusal's own
+
+	host string // what the Host field of the request names; empty: the site of its URL
+
+	permitted bool // the request may pass
 }
+
+// trusts reports whether the proxy at an address is believed.
+func (l *Asked) trusts(at netip.Addr) bool {
+	return slices.ContainsFunc(l.Trust(), func(n netip.Prefix) bool { return n.Contains(at) })
+}
+
+// untrusted is the detail of a question of one that is not.
+const untrusted = "the proxy at this address is not in trust of the listener"
 
 // ServeAuthorize answers questions over HTTP until Shutdown, then returns nil. It closes the
 // Listener, whose address is added to Self.
@@ -86,21 +103,22 @@ func (p *Proxy) authorize(c *clientConn, w http.ResponseWriter, r *http.Request)
 	if fault != "" {
 		q.fault, asked = malformed(fault), r
 	}
-	p.ask(c, q, w, asked, client)
+	p.ask(c, q, w, asked, client, "")
 }
 
 // ask has the request asked about decided, as one of a client at the address; not valid: the
 // proxy at c itself. The answer is written to w: 200 means that the request may pass. A fetch of
 // heed's own may, and is recorded where it is made.
-func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http.Request, client netip.AddrPort) {
+func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http.Request, client netip.AddrPort, user string) {
 	fetch := asked.Header[upstream.OwnField]
 	delete(asked.Header, upstream.OwnField)
 	own := &clientConn{Conn: c.Conn, proxy: p, counted: c.counted, client: c.client, asked: q}
 	switch {
-	case !slices.ContainsFunc(c.asks.Trust(), func(n netip.Prefix) bool { return n.Contains(c.client.Addr) }):
-		q.fault = denial{reason: rules.ReasonAccess, detail: "the proxy at this address is not in trust of the listener"}
+	case !c.asks.trusts(c.client.Addr):
+		q.fault = denial{reason: rules.ReasonAccess, detail: untrusted}
 	case q.fault.reason != "":
 	case len(fetch) == 1 && p.config.Fetches != nil && p.config.Fetches.Claim(fetch[0]):
+		q.permitted = true
 		w.Header().Set("Content-Length", "0")
 		w.WriteHeader(http.StatusOK)
 		return
@@ -113,6 +131,7 @@ func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http
 		defer counted.Close()
 		own.counted, own.client = counted, clientInfo(counted)
 	}
+	own.client.User = user
 	asked = asked.WithContext(withClientConn(asked.Context(), own))
 	defer own.sites.End()
 	asked.RemoteAddr = own.counted.RemoteAddr().String()
@@ -211,7 +230,7 @@ func (x *delivery) permit(r *http.Request) *http.Response {
 		}
 	}
 	x.Written()
-	x.entry.Outcome.Elsewhere = true
+	x.entry.Outcome.Elsewhere, x.req.conn.asked.permitted = true, true
 	return &http.Response{
 		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: http.NoBody,
 		Header: http.Header{"Content-Length": {"0"}, "Cache-Control": {"no-store"}},
@@ -235,4 +254,16 @@ func (x *decision) refused(r *http.Request) *http.Response {
 		resp.StatusCode, resp.Status = a.only, ""
 	}
 	return resp
+}
+
+// namesOther denies a request to a site whose Host names another: to which of them the proxy that
+// asks sends it is not known.
+func (a *asking) namesOther(site rules.Origin) denial {
+	if a == nil || a.host == "" {
+		return denial{}
+	}
+	if o, err := rules.ParseOrigin(site.Scheme, a.host); err == nil && o == site {
+		return denial{}
+	}
+	return denial{reason: rules.ReasonHostMismatch, detail: "the Host field names " + safetext.Quote(a.host) + ", but the URL " + site.Authority()}
 }

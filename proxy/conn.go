@@ -40,10 +40,13 @@ type clientConn struct {
 // newClientConn returns c, on which HTTP/1 is spoken; t is nil outside tunnels.
 func (p *Proxy) newClientConn(c net.Conn, counted *limit.Conn, client acl.ClientInfo, t *tunnel) *clientConn {
 	own := &clientConn{Conn: c, proxy: p, counted: counted, client: client, tunnel: t}
-	own.h1 = p.h1.NewConn(withClientConn(context.Background(), own), c, own, http1.Limit{
-		Head: int(p.config.Limits.HeaderBytes) + headSlack, Hold: counted.HoldHead, Drop: counted.DropHead,
-	})
+	own.h1 = p.h1.NewConn(withClientConn(context.Background(), own), c, own, own.headLimit())
 	return own
+}
+
+// headLimit bounds the heads on c.
+func (c *clientConn) headLimit() http1.Limit {
+	return http1.Limit{Head: int(c.proxy.config.Limits.HeaderBytes) + headSlack, Hold: c.counted.HoldHead, Drop: c.counted.DropHead}
 }
 
 // headSlack is how many octets more than Limits.HeaderBytes a head may have: the limit
@@ -68,7 +71,10 @@ func withClientConn(ctx context.Context, c *clientConn) context.Context {
 }
 
 // serve answers the requests on c, over HTTP/1, until it ends.
-func (c *clientConn) serve() {
+func (c *clientConn) serve() { c.guard(c.h1.Serve) }
+
+// guard calls serve, whose panics end c alone.
+func (c *clientConn) guard(serve func()) {
 	defer func() {
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			c.proxy.config.Log.Error("a connection failed inside heed; only this connection is affected", "panic", v, "stack", string(debug.Stack()))
@@ -78,7 +84,7 @@ func (c *clientConn) serve() {
 			c.tunnel.closed(c.h1.Begun())
 		}
 	}()
-	c.h1.Serve()
+	serve()
 }
 
 // Handle implements server.Client.

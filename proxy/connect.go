@@ -14,12 +14,8 @@ import (
 // refused here, everything else inside the tunnel, where the client sees it.
 func (x *exchange) connect(r *http.Request) {
 	d := x.req.locateTunnel(r)
-	switch o := &x.req.origin; {
-	case d.reason != "":
-	case x.proxy.config.Self.HasHost(o.Host, o.Port):
-		d = denial{reason: rules.ReasonLoop, detail: ownAddress}
-	case http1.InVia(r.Header, x.proxy.config.Name):
-		d = denial{reason: rules.ReasonLoop, detail: "the tunnel would lead back to heed"}
+	if d.reason == "" {
+		d = x.toSelf(r)
 	}
 	if d.reason == "" {
 		counted := x.req.conn.counted
@@ -59,6 +55,17 @@ func (x *exchange) connect(r *http.Request) {
 		return
 	}
 	x.proxy.engine.ServeHTTP(&x.writer, r)
+}
+
+// toSelf denies a CONNECT that leads back to heed.
+func (x *decision) toSelf(r *http.Request) denial {
+	switch o := &x.req.origin; {
+	case x.proxy.config.Self.HasHost(o.Host, o.Port):
+		return denial{reason: rules.ReasonLoop, detail: ownAddress}
+	case http1.InVia(r.Header, x.proxy.config.Name):
+		return denial{reason: rules.ReasonLoop, detail: "the tunnel would lead back to heed"}
+	}
+	return denial{}
 }
 
 // httpsMode returns what becomes of a CONNECT. A local service of the client's own run has

@@ -23,8 +23,8 @@
 // first octets: TLS as a CONNECT to the name in its hello would, and HTTP as what is inside
 // an intercepted tunnel, where each request names its site.
 //
-// A proxy that asks whether a request of its client may pass (asked.go) has it handled as one
-// of that client; what is allowed it sends itself.
+// A proxy that asks whether a request of its client may pass (asked.go, over ICAP icap.go and package
+// icap) has it handled as one of that client; what is allowed it sends itself.
 //
 // A Recorder stores decisions, and may refuse them. heed has two, which internal/daemon
 // chooses (record.go): the log (internal/audit/log.go) and the record audit.db

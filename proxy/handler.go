@@ -60,7 +60,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	if t != nil {
 		t.requested(x.entry.Time)
 	}
-	site := t != nil || conn.asked != nil || r.Method != http.MethodConnect && r.URL.IsAbs()
+	site := t != nil || r.Method != http.MethodConnect && (conn.asked != nil || r.URL.IsAbs())
 	var over *limit.Exceeded
 	if site {
 		over = x.enter()
@@ -85,6 +85,8 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		x.answer(r)
 	case site:
 		x.serveSite(r)
+	case r.Method == http.MethodConnect && conn.asked != nil:
+		x.connectAsked(r)
 	case r.Method == http.MethodConnect:
 		x.connect(r)
 	default:

@@ -156,6 +156,7 @@ type Proxy struct {
 	agents     agentMemo
 	caTrust    catrust.Memory
 	pages      pageVisits
+	tag        atomic.Pointer[tagOf]
 	usage      usage.Judge
 	announced  announced
 	engine     http.Handler // goproxy with our hooks

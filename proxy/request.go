@@ -125,12 +125,8 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 		if d := q.locateInTunnel(p, r, t); d.reason != "" {
 			return d
 		}
-	} else {
-		origin, err := rules.OriginOf(r.URL)
-		if err != nil {
-			return malformed(err.Error())
-		}
-		q.setOrigin(origin)
+	} else if d := q.locateSite(r); d.reason != "" {
+		return d
 	}
 	if p.config.Self.HasHost(q.origin.Host, q.origin.Port) {
 		return denial{reason: rules.ReasonLoop, detail: ownAddress}
@@ -156,6 +152,16 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 	d := checkFields(r, p.config.Name)
 	q.header = r.Header // without what Connection has named
 	return d
+}
+
+// locateSite finds the origin of r outside tunnels.
+func (q *request) locateSite(r *http.Request) denial {
+	origin, err := rules.OriginOf(r.URL)
+	if err != nil {
+		return malformed(err.Error())
+	}
+	q.setOrigin(origin)
+	return q.conn.asked.namesOther(origin)
 }
 
 // signer returns what signs the requests of the client; nil when this one is not signed:

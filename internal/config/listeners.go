@@ -13,7 +13,7 @@ import (
 // redirects to heed, or for other proxies that ask heed.
 type ListenerConfig struct {
 	Address string `toml:"address"` // host:port; an empty host means every address of this machine
-	Mode    string `toml:"mode"`    // transparent (redirect rules), tproxy, or authorize
+	Mode    string `toml:"mode"`    // transparent (redirect rules), tproxy, authorize or icap
 	Other   string `toml:"other"`   // refuse or tunnel: what is neither HTTP nor TLS; empty: refuse
 
 	ProxyProtocol []string `toml:"proxy_protocol"` // networks of load balancers whose connections begin with a header
@@ -22,6 +22,7 @@ type ListenerConfig struct {
 	Trust    []string       `toml:"trust"`    // their networks
 	MaxWait  *time.Duration `toml:"max_wait"` // of an answer for a turn; nil: pacing.max_wait
 	Purposes string         `toml:"purposes"` // refuse or allow: clients with a purpose; empty: refuse
+	Connect  string         `toml:"connect"`  // refuse or bumped: a CONNECT over ICAP; empty: refuse
 }
 
 // The values of ListenerConfig.
@@ -29,10 +30,13 @@ const (
 	ListenerTransparent = "transparent"
 	ListenerTProxy      = "tproxy"
 	ListenerAuthorize   = "authorize"
+	ListenerICAP        = "icap"
 	OtherRefuse         = "refuse"
 	OtherTunnel         = "tunnel"
 	PurposesRefuse      = "refuse"
 	PurposesAllow       = "allow"
+	ConnectRefuse       = "refuse"
+	ConnectBumped       = "bumped"
 )
 
 // checkListeners reports the problems of [[listener]] to d.
@@ -55,11 +59,15 @@ func (c *Config) checkListeners(d *decoder) {
 			d.problem("listener.address", "listener.address: heed listens on %q already; each listener needs a separate port", l.Address)
 		}
 		seen[l.Address] = true
-		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy, ListenerAuthorize)
+		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy, ListenerAuthorize, ListenerICAP)
 		d.peers("listener.proxy_protocol", "load balancers", l.ProxyProtocol)
 		d.oneOfOrNone("listener.other", l.Other, OtherRefuse, OtherTunnel)
 		d.oneOfOrNone("listener.purposes", l.Purposes, PurposesRefuse, PurposesAllow)
 		d.peers("listener.trust", "proxies", l.Trust)
+		d.oneOfOrNone("listener.connect", l.Connect, ConnectRefuse, ConnectBumped)
+		if l.Connect != "" && l.Mode != ListenerICAP {
+			d.problem("listener.connect", "listener.connect is for mode = %q; this [[listener]] has mode = %q", ListenerICAP, l.Mode)
+		}
 		if l.MaxWait != nil && *l.MaxWait > maxWait {
 			d.problem("listener.max_wait", "listener.max_wait = %q is too long; write %q or less", shortDuration(*l.MaxWait), shortDuration(maxWait))
 		}
@@ -83,7 +91,7 @@ func Networks(list []string) (all []netip.Prefix) {
 }
 
 // Asked reports whether other proxies ask on the listener.
-func (l *ListenerConfig) Asked() bool { return l.Mode == ListenerAuthorize }
+func (l *ListenerConfig) Asked() bool { return l.Mode == ListenerAuthorize || l.Mode == ListenerICAP }
 
 // IsAsked reports whether other proxies ask heed.
 func (c *Config) IsAsked() bool {
@@ -128,6 +136,9 @@ func (c *Config) unjudgedListeners() (all []string) {
 	for _, l := range c.Listeners {
 		if l.Other == OtherTunnel {
 			all = append(all, fmt.Sprintf("connections to %s that are neither HTTP nor TLS are passed on, not judged", l.Address))
+		}
+		if l.Connect == ConnectBumped {
+			all = append(all, fmt.Sprintf("a CONNECT about which a proxy asks at %s passes, NOT JUDGED; what is inside is judged only where it decrypts TLS and asks again", l.Address))
 		}
 		if l.Purposes == PurposesAllow {
 			all = append(all, fmt.Sprintf("of clients with a purpose about which proxies ask at %s, what pages state of their use is NOT JUDGED", l.Address))

@@ -76,7 +76,7 @@ func (s *listeners) openNew(cfg *config.Config) (opened []*sharedListener, err e
 
 func (s *listeners) open(spec listenerSpec) (*sharedListener, error) {
 	addr, l, err := spec.addr, net.Listener(nil), error(nil)
-	if spec.mode == "" || spec.mode == config.ListenerAuthorize {
+	if spec.mode == "" || spec.mode == config.ListenerAuthorize || spec.mode == config.ListenerICAP {
 		l, err = net.Listen("tcp", addr)
 	} else {
 		l, err = redirect.Listen(addr, spec.mode == config.ListenerTProxy)
@@ -103,13 +103,18 @@ func (s *listeners) serve(l *sharedListener) error {
 	switch l.asked.mode {
 	case "":
 		return l.proxy.Serve(l.Listener)
-	case config.ListenerAuthorize:
-		return l.proxy.ServeAuthorize(proxy.Asked{
+	case config.ListenerAuthorize, config.ListenerICAP:
+		asked := proxy.Asked{
 			Listener: l.Listener, Balancers: balancers,
 			Trust:     func() []netip.Prefix { return config.Networks(s.asked(l.asked).Trust) },
 			Patience:  func() *time.Duration { return s.asked(l.asked).MaxWait },
 			UseUnseen: func() bool { return s.asked(l.asked).Purposes == config.PurposesAllow },
-		})
+			Bumped:    func() bool { return s.asked(l.asked).Connect == config.ConnectBumped },
+		}
+		if l.asked.mode == config.ListenerICAP {
+			return l.proxy.ServeICAP(asked)
+		}
+		return l.proxy.ServeAuthorize(asked)
 	}
 	t := proxy.Transparent{Listener: l.Listener, Original: redirect.Original, Balancers: balancers, TunnelOther: func() bool { return s.asked(l.asked).Other == config.OtherTunnel }}
 	if l.asked.mode == config.ListenerTProxy {

@@ -23,6 +23,8 @@ type Body struct {
 	// without those that frame a message. Nil: a map is made for them.
 	Trailer http.Header
 
+	Extension string // of the last chunk, when Read has returned io.EOF
+
 	from    *Reader
 	answer  bool
 	framing Framing
@@ -218,7 +220,7 @@ func (b *Body) sizeLine(text []byte) (n int, fault Kind) {
 	case b.excess > maxExcess:
 		return 0, ChunkTooWordy
 	case b.left == 0:
-		b.at = inTrailer
+		b.at, b.Extension = inTrailer, string(bytes.TrimLeft(behind, "; \t"))
 	default:
 		b.at = inData
 	}

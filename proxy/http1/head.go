@@ -60,6 +60,17 @@ func (h *Head) Get(key string) string {
 	return ""
 }
 
+// Last returns the value of the last field with a canonical name, and how many there are.
+func (h *Head) Last(key string) (value string, lines int) {
+	for i := range h.Fields {
+		if h.Fields[i].Key == key {
+			value = h.Fields[i].Value
+			lines++
+		}
+	}
+	return value, lines
+}
+
 // reset makes h an empty head of a request or an answer.
 func (h *Head) reset() {
 	clear(h.Fields)

@@ -175,18 +175,39 @@ func (r *Reader) ReadAnswer(h *Head, method string) error { return r.readHead(h,
 
 func (r *Reader) readHead(h *Head, method string, answer bool) error {
 	h.reset()
-	end, err := r.awaitHead(answer)
+	var scan scanner
+	end, err := r.awaitHead(&scan, answer)
 	if err != nil {
 		r.partial(h, answer)
 		return err
 	}
+	return h.parse(r.take(end), method, answer)
+}
+
+// ReadOther reads the head of a request of another protocol, whose fields are those of
+// HTTP: those of h, and line is the first line. The error is as for ReadRequest.
+func (r *Reader) ReadOther(h *Head) (line string, err error) {
+	h.reset()
+	end, err := r.awaitHead(&scanner{lineSeen: true}, false)
+	if err != nil {
+		return "", err
+	}
+	line, rest, _ := nextLine(r.take(end))
+	if fault := h.parseFields(rest, false); fault != nil {
+		return line, fault
+	}
+	return line, nil
+}
+
+// take returns the octets of a head that ends at end in buf.
+func (r *Reader) take(end int) string {
 	text := string(r.buf[r.r:end])
 	if r.r = end; r.held > 0 {
 		r.Limit.Drop()
 		r.held = 0
 	}
 	r.shrink()
-	return h.parse(text, method, answer)
+	return text
 }
 
 // parse reads a complete head.
@@ -230,11 +251,10 @@ func (r *Reader) partial(h *Head, answer bool) {
 }
 
 // awaitHead reads until a head is buffered, and returns where it ends in buf.
-func (r *Reader) awaitHead(answer bool) (end int, err error) {
-	var scan scanner
+func (r *Reader) awaitHead(scan *scanner, answer bool) (end int, err error) {
 	for begun := false; ; {
 		if !answer && !begun {
-			begun = r.skipEmptyLines(&scan)
+			begun = r.skipEmptyLines(scan)
 		}
 		head := r.Buffered()
 		if len(head) > 0 && (answer || begun) {

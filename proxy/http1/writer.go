@@ -52,6 +52,16 @@ func (w *Writer) Begin(m *Message) error {
 	return nil
 }
 
+// BeginOther begins a message of another protocol with its head, which may be followed by a
+// body in chunks.
+func (w *Writer) BeginOther(head []byte, chunked bool) {
+	if w.framing = NoBody; chunked {
+		w.framing = Chunked
+	}
+	w.left = 0
+	w.put(head)
+}
+
 func (w *Writer) buffer() *[]byte {
 	if w.buf == nil {
 		w.buf = writeBuffers.Get().(*[]byte)

@@ -24,19 +24,27 @@ type totals struct {
 	More     int // clients that Clients leaves out
 }
 
-// counted is requests that have something in common.
+// counted is the number of requests that have something in common.
 type counted struct {
-	Name string
-	More string // a second line; empty: none
-	*store.Ranked
+	Name    string
+	More    string // a second line; empty: none
+	Classes reason.Counts
 }
+
+// Requests returns their number.
+func (c *counted) Requests() int64 { return c.Classes.Sum() }
 
 // clientTotal is the requests of all clients with one name: that of a [[client]], of a user, or
 // an address. Its details are those of the one with the most requests.
 type clientTotal struct {
 	*store.Client
-	*store.Ranked
+	Classes reason.Counts
+	Last    time.Time
+	Others  int64 // addresses with User-Agents of the same name, beside its own
 }
+
+// Requests returns their number.
+func (c *clientTotal) Requests() int64 { return c.Classes.Sum() }
 
 // Agent returns the names that the client is judged under.
 func (c *clientTotal) Agent() string { return strings.Join(c.Tokens, ", ") }
@@ -72,14 +80,14 @@ func (t *totals) read(r *store.Reader, now time.Time) (err error) {
 	}
 	var clients []*store.Ranked
 	err = cmp.Or(
-		r.Ranked(store.BySite, mostListed, func(n *store.Ranked) { t.Sites = append(t.Sites, counted{siteName(n), "", n}) }),
-		r.Ranked(store.ByAgent, mostListed, func(n *store.Ranked) { t.Agents = append(t.Agents, counted{n.Agent, "", n}) }),
-		r.Ranked(store.ByRule, mostListed, func(n *store.Ranked) { t.Rules = append(t.Rules, counted{decided(n), siteName(n), n}) }),
+		r.Ranked(store.BySite, mostListed, func(n *store.Ranked) { t.Sites = append(t.Sites, counted{siteName(n), "", n.Classes}) }),
+		r.Ranked(store.ByAgent, mostListed, func(n *store.Ranked) { t.Agents = append(t.Agents, counted{n.Agent, "", n.Classes}) }),
+		r.Ranked(store.ByRule, mostListed, func(n *store.Ranked) { t.Rules = append(t.Rules, counted{decided(n), siteName(n), n.Classes}) }),
 		r.Ranked(store.ByClient, clientsShown, func(n *store.Ranked) { clients = append(clients, n) }),
 	)
 	for _, n := range clients {
 		if err == nil {
-			c := clientTotal{Ranked: n}
+			c := clientTotal{Classes: n.Classes, Last: n.Last, Others: n.Others}
 			c.Client, err = r.Client(n.Client)
 			t.Clients, t.More = append(t.Clients, c), n.All-len(clients)
 		}

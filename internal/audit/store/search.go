@@ -147,9 +147,6 @@ type Ranked struct {
 	Classes reason.Counts
 }
 
-// Requests returns their number.
-func (n *Ranked) Requests() int64 { return n.Classes.Sum() }
-
 // Ranked calls row with the requests that Recent counted, those with the most first, at most most.
 func (r *Reader) Ranked(by Ranking, most int, row func(*Ranked)) error {
 	query := strings.NewReplacer("{{by}}", string(by), "{{agent}}", string(ByAgent)).Replace(`SELECT s.scheme, s.host, s.port, {{agent}}, g.reason, g.rule, g.line,

@@ -40,15 +40,23 @@ func ExpiredCA(t testing.TB, dir string) {
 	template := certTemplate("testkit expired CA")
 	template.NotAfter = time.Now().Add(-time.Hour)
 	ca := newCA(t, template)
-	key, err := x509.MarshalPKCS8PrivateKey(ca.key)
-	if err != nil {
-		t.Fatalf("encoding a CA key: %v", err)
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	writePEM(t, filepath.Join(dir, "ca.pem"), "CERTIFICATE", ca.cert.Raw)
-	writePEM(t, filepath.Join(dir, "ca-key.pem"), "PRIVATE KEY", key)
+	if err := os.WriteFile(filepath.Join(dir, "ca-key.pem"), []byte(ca.keyPEM(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keyPEM returns the key of ca.
+func (ca *CA) keyPEM(t testing.TB) string {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(ca.key)
+	if err != nil {
+		t.Fatalf("encoding a CA key: %v", err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 }
 
 func newCA(t testing.TB, template *x509.Certificate) *CA {

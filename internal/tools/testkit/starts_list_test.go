@@ -35,6 +35,8 @@ var started = map[string]string{
 	"proxy/server/watch.go watch.begin time.AfterFunc":            "one for each connection",
 	"proxy/shutdown.go Proxy.Shutdown go":                         "one, at the end",
 	"proxy/shutdown.go poll time.NewTicker":                       "one, at the end",
+	"proxy/icap.go icapConn.await context.AfterFunc":              "one for each connection",
+	"proxy/icap.go icapConn.watch time.AfterFunc":                 "one for each connection",
 	"proxy/transparent.go redirectedConn.sniff context.AfterFunc": "one for each connection",
 	"proxy/transparent.go redirectedConn.serveHTTP go":            "connections, in place of the goroutine of the connection",
 	"proxy/tunnel.go opaqueTunnel.relay go":                       "tunnels, tunnels_per_client",

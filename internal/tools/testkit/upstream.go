@@ -63,6 +63,38 @@ func NewCache(t testing.TB, program string, files map[string]string, names []str
 	})
 }
 
+// NewAsking starts a Squid with further lines of configuration, by which it asks a heed. It
+// decrypts TLS where bump is not nil, by certificates of that CA, and trusts sites with one of
+// site's: that takes the Squid that all.sh unpacks.
+func NewAsking(t testing.TB, lines string, bump, site *CA, names ...string) *Upstream {
+	t.Helper()
+	port, program, files := "", "squid", map[string]string{"site-ca.pem": read(t, site.File)}
+	if bump != nil {
+		folder := filepath.Join(Root(t), ".build", "squid", "usr")
+		program = filepath.Join(folder, "sbin", "squid")
+		files["bump.pem"], files["bump-key.pem"] = read(t, bump.File), bump.keyPEM(t)
+		certgen := filepath.Join(folder, "lib", "squid", "security_file_certgen")
+		certs := filepath.Join(t.TempDir(), "certs")
+		lines += fmt.Sprintf("sslcrtd_program %s -s DIR/certs -M 4MB\nssl_bump bump all\ntls_outgoing_options cafile=DIR/site-ca.pem\n", certgen)
+		port = " ssl-bump tls-cert=DIR/bump.pem tls-key=DIR/bump-key.pem generate-host-certificates=on"
+		if out, err := exec.Command(certgen, "-c", "-s", certs, "-M", "4MB").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for _, name := range []string{"certs/index.txt", "certs/size"} {
+			files[name] = read(t, filepath.Join(filepath.Dir(certs), name))
+		}
+	} else {
+		program = Program(t, program)
+	}
+	return squid(t, program, files, names, func(u *Upstream, dir string) string {
+		if err := os.MkdirAll(filepath.Join(dir, "certs", "certs"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		conf := "http_port " + u.Addr + port + "\n" + lines + "http_access allow all\ncache deny all\ncache_mem 8 MB\n"
+		return strings.ReplaceAll(conf, "DIR/", dir+"/") + fmt.Sprintf(squidCommon, dir)
+	})
+}
+
 // squid starts the program with what conf returns when its address is known.
 func squid(t testing.TB, program string, files map[string]string, names []string, conf func(u *Upstream, dir string) string) *Upstream {
 	t.Helper()

@@ -65,8 +65,10 @@ type rig struct {
 	witness *witness
 	heed    *testkit.Heed
 	roots   *x509.CertPool
+	ca      *testkit.CA // of the site
 	agents  atomic.Int64
-	gateway string // a proxy that asks heed
+	gateway string            // a proxy that asks heed
+	squid   *testkit.Upstream // which asks heed; nil: heed is the proxy
 }
 
 // newRig starts a server, its witness and a heed, with lines of its configuration.
@@ -75,6 +77,7 @@ func newRig(t *testing.T, s server, settings ...string) *rig {
 	r := &rig{t: t, name: s.name, site: s.name + ".test"}
 	r.server = s.start(t, writeSite(t))
 	ca := testkit.NewCA(t)
+	r.ca = ca
 	r.witness = newWitness(t, r.server, r.site, ca)
 	r.heed = testkit.Start(t, testkit.Options{Config: fmt.Sprintf(`listen = "127.0.0.1:0"
 %[6]s
@@ -85,7 +88,9 @@ ca_file = %[1]q
 "%[2]s:443" = %[4]q
 "free.test:80" = %[5]q
 "free.test:443" = %[5]q
-`, ca.File, r.site, r.witness.http, r.witness.https, startFree(t), strings.Join(settings, "\n"))})
+"%[2]s%[7]s" = %[3]q
+"%[2]s%[8]s" = %[4]q
+`, ca.File, r.site, r.witness.http, r.witness.https, startFree(t), strings.Join(settings, "\n"), portOf(r.witness.http), portOf(r.witness.https))})
 	r.roots = x509.NewCertPool()
 	pem, err := os.ReadFile(r.heed.State + "/ca.pem")
 	if err != nil {
@@ -95,12 +100,19 @@ ca_file = %[1]q
 	return r
 }
 
+// portOf returns the port of an address, after its colon.
+func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':'):] }
+
 func (r *rig) route(w way) route {
-	if w == direct {
+	switch {
+	case w == direct:
 		return route{way: direct, name: r.site, addr: r.server}
-	}
-	if w == gateway {
+	case w == gateway:
 		return route{way: direct, name: r.site, addr: r.gateway}
+	case r.squid != nil && w == plain:
+		return route{way: w, name: r.site, addr: r.squid.Addr, port: portOf(r.witness.http)[1:]}
+	case r.squid != nil:
+		return route{way: w, name: r.site, addr: r.squid.Addr, port: portOf(r.witness.https)[1:], roots: r.roots}
 	}
 	return route{way: w, name: r.site, addr: r.heed.Addr, roots: r.roots}
 }

@@ -3,6 +3,7 @@ package bypass
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -59,6 +60,7 @@ type route struct {
 	way   way
 	name  string // the site's
 	addr  string // heed's, or the server's for direct
+	port  string // the site's; empty: that of its scheme
 	roots *x509.CertPool
 }
 
@@ -66,11 +68,19 @@ type route struct {
 func (r route) prefix() string {
 	switch r.way {
 	case plain:
-		return "http://" + r.name
+		return "http://" + r.authority()
 	case absolute:
-		return "https://" + r.name
+		return "https://" + r.authority()
 	}
 	return ""
+}
+
+// authority is the site as requests name it.
+func (r route) authority() string {
+	if r.port == "" {
+		return r.name
+	}
+	return net.JoinHostPort(r.name, r.port)
 }
 
 // patience bounds one request.
@@ -113,7 +123,7 @@ func (r route) through(c net.Conn) (net.Conn, error) {
 }
 
 func (r route) connect(c net.Conn, port string) error {
-	authority := net.JoinHostPort(r.name, port)
+	authority := net.JoinHostPort(r.name, cmp.Or(r.port, port))
 	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", authority, authority)
 	resp, err := http.ReadResponse(bufio.NewReaderSize(c, 16), &http.Request{Method: "CONNECT"})
 	if err == nil && resp.StatusCode != http.StatusOK {
@@ -170,7 +180,7 @@ func (a *h1Asker) ask(target, agent string) reply {
 	}
 	a.heard.Reset()
 	a.conn.SetDeadline(time.Now().Add(patience))
-	fmt.Fprintf(a.conn, "GET %s%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", a.prefix(), target, a.name, agent)
+	fmt.Fprintf(a.conn, "GET %s%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", a.prefix(), target, a.authority(), agent)
 	err := a.answer()
 	if err != nil {
 		a.close()

@@ -1,0 +1,202 @@
+package command
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"heed/internal/manual"
+	"heed/internal/tools/testkit"
+)
+
+// askedLines returns the lines of the topic other-proxies under the comment "# NAME".
+func askedLines(t *testing.T, name string) string {
+	t.Helper()
+	topic, _ := manual.Lookup("other-proxies")
+	_, rest, found := strings.Cut(topic.Text, "    # "+name+"\n")
+	if !found {
+		t.Fatalf("the manual has no lines called %s", name)
+	}
+	lines, _, _ := strings.Cut(rest, "\n\n")
+	return strings.ReplaceAll(strings.TrimPrefix(lines, "    "), "\n    ", "\n") + "\n"
+}
+
+// Debian's Squid with the lines of the manual sends only what heed has allowed, whole, also
+// while heed ends and begins again.
+func TestSquidSendsOnlyWhatHeedAllows(t *testing.T) {
+	t.Parallel()
+	squidAsks(t, false)
+}
+
+// The same over https, which the Squid in .build/squid decrypts: with HEED_TEST_FULL=1.
+func TestSquidSendsOnlyWhatHeedAllows_HTTPS(t *testing.T) {
+	t.Parallel()
+	if !testkit.Full {
+		t.Skip("Squid with OpenSSL is not installed for the short form")
+	}
+	squidAsks(t, true)
+}
+
+func squidAsks(t *testing.T, https bool) {
+	var seen sync.Map // "METHOD /path" that the site was asked for
+	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			io.WriteString(w, "User-agent: *\nDisallow: /private\n")
+			return
+		}
+		seen.Store(r.Method+" "+r.URL.Path, true)
+		sum := sha256.New()
+		io.Copy(sum, r.Body)
+		fmt.Fprintf(w, "%s %x", r.URL.Path, sum.Sum(nil))
+	}))
+	ca, bump, at := testkit.NewCA(t), (*testkit.CA)(nil), testkit.FreeAddr(t)
+	scheme, asked, roots := "http", strings.Replace(askedLines(t, "heed.toml"), "127.0.0.1:1344", at, 1), ca.Pool()
+	if https {
+		cert, err := tls.LoadX509KeyPair(ca.Leaf(t, "site.test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		site.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+		site.StartTLS()
+		bump, scheme = testkit.NewCA(t), "https"
+		roots = bump.Pool()
+		asked += "connect = \"bumped\"\n"
+	} else {
+		site.Start()
+	}
+	t.Cleanup(site.Close)
+	_, port, _ := strings.Cut(site.Listener.Addr().String(), ":")
+	base := scheme + "://site.test:" + port
+	state := testkit.StateDir(t)
+	start := func() *testkit.Heed {
+		return testkit.Start(t, testkit.Options{State: state, Config: testkit.AnyPort + "[access]\nprivate_destinations = \"allow\"\n" + asked +
+			fmt.Sprintf("[upstream]\nca_file = %q\n[upstream.resolve]\n\"site.test:%s\" = %q\n", ca.File, port, site.Listener.Addr())})
+	}
+	heeds := []*testkit.Heed{start()}
+	squid := func() *http.Client {
+		lines := strings.Replace(askedLines(t, "squid.conf"), "127.0.0.1:1344", at, 1)
+		proxy := &url.URL{Scheme: "http", Host: testkit.NewAsking(t, lines, bump, ca, "site.test").Addr}
+		tr := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+		t.Cleanup(tr.CloseIdleConnections)
+		return &http.Client{Transport: tr, Timeout: testkit.Patience}
+	}
+	ask := func(c *http.Client, method, path string, body []byte) (status int, proxyStatus, text string) {
+		req, err := http.NewRequest(method, base+path, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Do(req)
+		if err != nil {
+			return 0, "", err.Error()
+		}
+		defer resp.Body.Close()
+		got, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, resp.Header.Get("Proxy-Status"), string(got)
+	}
+	upload := make([]byte, 1<<20)
+	rand.Read(upload)
+	empty := sha256.Sum256(nil)
+	page := func(path string) string { return fmt.Sprintf("%s %x", path, empty) }
+
+	c := squid()
+	if status, _, text := ask(c, "GET", "/page", nil); status != 200 || text != page("/page") {
+		t.Errorf("a page: %d %s", status, text)
+	}
+	if status, _, text := ask(c, "POST", "/upload", upload); status != 200 || text != fmt.Sprintf("/upload %x", sha256.Sum256(upload)) {
+		t.Errorf("an upload: %d %s", status, text)
+	}
+	if status, proxyStatus, text := ask(c, "GET", "/private/canary", nil); status != 403 || !strings.Contains(proxyStatus, "error=http_request_denied") || !strings.Contains(text, "Disallow: /private") {
+		t.Errorf("a canary: %d %s %s", status, proxyStatus, text)
+	}
+	if status, _, _ := ask(c, "POST", "/private/upload", upload); status != 403 && status != 0 { // closed while the client writes
+		t.Errorf("an upload to a canary: %d", status)
+	}
+	if !https {
+		c.Transport.(*http.Transport).ProxyConnectHeader = http.Header{"User-Agent": {"tunnels/1.0"}}
+		if resp, err := c.Get("https://site.test/"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+			t.Errorf("a CONNECT: %v, %v", resp, err)
+		}
+	}
+
+	// Under load, heed ends and begins again.
+	var answered sync.Map
+	var over atomic.Bool
+	var clients sync.WaitGroup
+	for i := range 4 {
+		clients.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				path := fmt.Sprintf("/load/%d/%d", i, n)
+				if status, _, text := ask(c, "GET", path, nil); status == 200 && text == page(path) {
+					answered.Store("GET "+path, true)
+				} else if status == 200 {
+					t.Errorf("%s: %s", path, text)
+				}
+				ask(c, "GET", fmt.Sprintf("/private/%d/%d", i, n), nil)
+			}
+		})
+	}
+	some := func(before int) {
+		testkit.Until(t, "pages that come through", func() bool { return count(&answered) >= before+20 })
+	}
+	some(0)
+	heeds[0].Signal(syscall.SIGTERM)
+	heeds[0].Exit()
+	heeds = append(heeds, start())
+	some(count(&answered))
+	over.Store(true)
+	clients.Wait()
+
+	heeds[1].Signal(syscall.SIGKILL)
+	heeds[1].Exit()
+	if status, proxyStatus, _ := ask(c, "GET", "/without-heed", nil); status != 500 || proxyStatus != "" {
+		t.Errorf("without heed: %d %s", status, proxyStatus)
+	}
+	heeds = append(heeds, start())
+	if status, _, text := ask(squid(), "GET", "/again", nil); status != 200 || text != page("/again") {
+		t.Errorf("both are here again: %d %s", status, text)
+	}
+	heeds[2].Signal(syscall.SIGTERM)
+	heeds[2].Exit()
+
+	allowed := map[string]bool{}
+	list := exec.Command(testkit.Binary(t), "audit", "list", "--json", filepath.Join(state, "audit.db"))
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("heed audit list: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		var d struct{ Method, URL, Verdict string }
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if d.Verdict == "allow" {
+			allowed[d.Method+" "+strings.TrimPrefix(d.URL, base)] = true
+		}
+	}
+	seen.Range(func(request, _ any) bool {
+		if text := request.(string); !allowed[text] || strings.Contains(text, "private") || strings.Contains(text, "without-heed") {
+			t.Errorf("the site was asked for %s, which no record allows", text)
+		}
+		return true
+	})
+	t.Logf("%d requests reached the site, each in the record", count(&seen))
+}
+
+func count(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
+}

@@ -1,0 +1,213 @@
+package icap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"heed/proxy/http1"
+)
+
+const site = "GET http://site.test/a/%2e|b%zz HTTP/1.1\r\nhOst: site.test\r\nAccept:  */*\r\n\r\n"
+
+// asks returns a REQMOD with fields, about a request, of which body follows as it is.
+func asks(fields, request, body string) string {
+	kind := "null"
+	if body != "" {
+		kind = "req"
+	}
+	return fmt.Sprintf("REQMOD icap://heed.test:1344/reqmod ICAP/1.0\r\nHost: heed.test\r\n%sEncapsulated: req-hdr=0, %s-body=%d\r\n\r\n%s%s",
+		fields, kind, len(request), request, body)
+}
+
+// serve reads all requests of a stream, and answers each by answer; it returns what was
+// written, and the error that ended it.
+func serve(stream string, answer func(w *Writer, r *Reader, q *Request) error) (string, error) {
+	var out strings.Builder
+	r := &Reader{HTTP: http1.Reader{From: strings.NewReader(stream), Limit: http1.Limit{Head: 64 << 10}}}
+	w := &Writer{HTTP: http1.Writer{To: &out}, Service: Service{Name: "heed", Tag: "t1", Connections: 7, TTL: 60}}
+	var q Request
+	for {
+		if err := r.Read(&q, "/reqmod"); err != nil {
+			return out.String(), err
+		}
+		if err := answer(w, r, &q); err != nil {
+			return out.String(), err
+		}
+	}
+}
+
+// same answers each request with its message as it came.
+func same(w *Writer, r *Reader, q *Request) error {
+	switch {
+	case q.Method == "OPTIONS":
+		return w.Options(q)
+	case q.Allow:
+		if q.Body {
+			if _, err := io.Copy(io.Discard, r.Body()); err != nil {
+				return err
+			}
+		}
+		return w.Status(q, http.StatusNoContent, "")
+	}
+	return w.Same(q, r.Body())
+}
+
+const (
+	tag       = "ISTag: \"t1\"\r\n"
+	unchanged = "ICAP/1.0 204 No Content\r\n" + tag + "\r\n"
+)
+
+func TestAnswers(t *testing.T) {
+	const options = "OPTIONS icap://heed.test/reqmod ICAP/1.0\r\nHost: heed.test\r\n"
+	withBody := "POST http://site.test/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: 5\r\n\r\n"
+	for _, c := range []struct{ name, stream, want string }{
+		{"options", options + "\r\n", "ICAP/1.0 200 OK\r\n" + tag + "Methods: REQMOD\r\nService: heed\r\nMax-Connections: 7\r\nOptions-TTL: 60\r\n" +
+			"Allow: 204\r\nPreview: 0\r\nTransfer-Preview: *\r\nEncapsulated: null-body=0\r\n\r\n"},
+		{"204", asks("Allow: 204, trailers\r\n", site, ""), unchanged},
+		{"close", asks("Allow: 204\r\nConnection: close\r\n", site, ""), strings.Replace(unchanged, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)},
+		{"the message as it came", asks("", site, ""), fmt.Sprintf("ICAP/1.0 200 OK\r\n%sEncapsulated: req-hdr=0, null-body=%d\r\n\r\n%s", tag, len(site), site)},
+		{"with its body", asks("", withBody, "2;x=y\r\nha\r\n3\r\nllo\r\n0\r\n\r\n"),
+			fmt.Sprintf("ICAP/1.0 200 OK\r\n%sEncapsulated: req-hdr=0, req-body=%d\r\n\r\n%s5\r\nhallo\r\n0\r\n\r\n", tag, len(withBody), withBody)},
+		{"preview", asks("Preview: 0\r\n", withBody, "0\r\n\r\n"), unchanged},
+		{"the whole body in a preview", asks("Preview: 9\r\n", withBody, "5\r\nhallo\r\n0; ieof\r\n\r\n"), unchanged},
+		{"pipelined", options + "Encapsulated: null-body=0\r\n\r\n" + asks("Preview: 4\r\n", withBody, "2\r\nha\r\n0\r\n\r\n") + asks("Allow: 204\r\n", site, ""), "ICAP/1.0 200 OK"},
+	} {
+		got, err := serve(c.stream, same)
+		if c.name == "pipelined" {
+			if !strings.HasSuffix(got, "\r\n\r\n"+unchanged+unchanged) {
+				t.Errorf("%s: %q", c.name, got)
+			}
+			got = got[:len(c.want)]
+		}
+		if got != c.want || err != io.EOF {
+			t.Errorf("%s: %q, %v\nwant %q", c.name, got, err, c.want)
+		}
+	}
+}
+
+// A refusal is an HTTP answer in place of the request; that to HEAD has no body.
+func TestResponse(t *testing.T) {
+	for _, method := range []string{"GET", "HEAD"} {
+		stream := asks("", strings.Replace(site, "GET", method, 1), "")
+		got, _ := serve(stream, func(w *Writer, r *Reader, q *Request) error {
+			return w.Response(q, 403, http.Header{"Proxy-Status": {"heed; error=http_request_denied"}}, []byte("no"))
+		})
+		const head = "HTTP/1.1 403 Forbidden\r\nProxy-Status: heed; error=http_request_denied\r\nContent-Length: 2\r\n\r\n"
+		want := fmt.Sprintf("ICAP/1.0 200 OK\r\n%sEncapsulated: res-hdr=0, res-body=%d\r\n\r\n%s2\r\nno\r\n0\r\n\r\n", tag, len(head), head)
+		if method == "HEAD" {
+			head := strings.Replace(head, "Content-Length: 2\r\n", "", 1)
+			want = fmt.Sprintf("ICAP/1.0 200 OK\r\n%sEncapsulated: res-hdr=0, null-body=%d\r\n\r\n%s", tag, len(head), head)
+		}
+		if got != want {
+			t.Errorf("%s: %q\nwant %q", method, got, want)
+		}
+	}
+}
+
+// What breaks a rule is an error with the status and the words of the answer, and nothing is
+// allowed because of it.
+func TestErrors(t *testing.T) {
+	good := asks("Allow: 204\r\n", site, "")
+	replaced := func(what, with string) string {
+		if !strings.Contains(good, what) {
+			t.Fatalf("%q is not in the request", what)
+		}
+		return strings.Replace(good, what, with, 1)
+	}
+	null := fmt.Sprintf("null-body=%d", len(site))
+	const offsets = "Encapsulated is neither"
+	for _, c := range []struct {
+		stream string
+		status int
+		words  string
+	}{
+		{replaced("REQMOD ", "RESPMOD "), 405, "no such method"},
+		{replaced("/reqmod", "/respmod"), 404, "no such service"},
+		{replaced("/reqmod", "/reqmod/"), 404, "no such service"},
+		{replaced("ICAP/1.0", "ICAP/2.0"), 505, "the version"},
+		{replaced("REQMOD icap", "REQMOD: icap"), 400, "does not begin"},
+		{replaced("Host:", "Host :"), 400, "blank before the colon"},
+		{replaced("Host: heed.test", "Host: a\r\n b"), 400, "over several lines"},
+		{replaced("Host:", "Preview: 99999999999\r\nHost:"), 400, "Preview is not"},
+		{replaced("Host:", "Preview: -1\r\nHost:"), 400, "Preview is not"},
+		{replaced("Host:", "Preview: 70000\r\nHost:"), 400, "Preview is not"},
+		{replaced("Host:", "Preview: 0\r\nPreview: 0\r\nHost:"), 400, "Preview is not"},
+		{replaced("Host:", "Encapsulated: req-hdr=0, null-body=9\r\nHost:"), 400, "and has 2"},
+		{replaced("Encapsulated:", "Capsule:"), 400, "and has 0"},
+		{replaced(null, null+", req-body=900"), 400, offsets},
+		{replaced("req-hdr=0, "+null, null+", req-hdr=0"), 400, offsets},
+		{replaced("req-hdr=0, "+null, "null-body=0"), 400, offsets},
+		{replaced("req-hdr=0", "req-hdr=5"), 400, offsets},
+		{replaced("req-hdr", "res-hdr"), 400, offsets},
+		{replaced(null, "null-body=0"), 400, offsets},
+		{replaced(null, "null-body=-1"), 400, offsets},
+		{replaced(null, "null-body=+80"), 400, offsets},
+		{replaced(null, "null-body=99999999999999999999"), 400, offsets},
+		{replaced(null, "null-body=2000000000"), 400, "too large"},
+		{replaced(null, fmt.Sprintf("null-body=%d", len(site)-1)), 400, "ended within its head"},
+		{replaced(null, "null-body=10"), 400, "cannot be read"},
+		{replaced(null, fmt.Sprintf("null-body=%d", len(site)+9)) + "GET / HTT", 400, "ends before the offset"},
+		{replaced(null, fmt.Sprintf("null-body=%d", len(site)+1)), 400, "the connection ended"},
+		{asks("", "\r\n"+site, ""), 400, "begins with an empty line"},
+		{asks("", "\r\n\r\n", ""), 400, "is empty"},
+		{asks("", strings.Replace(site, "\r\n\r\n", "\r\nHost: other.test\r\n\r\n", 1), ""), 400, "more than one Host"},
+		{asks("", strings.Replace(site, "HTTP/1.1", "HTTP/3.0", 1), ""), 400, "version is not known"},
+		{asks("", site, "5\r\nhal"), 400, "ended within its body"},
+		{asks("", site, "z\r\n"), 400, "without a valid size"},
+		{asks("", site, "2\r\nhallo\r\n0\r\n\r\n"), 400, "longer than its size"},
+		{asks("Preview: 4\r\n", site, "5\r\nhallo\r\n0\r\n\r\n"), 400, "longer than the field"},
+		{asks(strings.Repeat("A: b\r\n", 200), site, ""), 400, "too many fields"},
+		{asks("A: "+strings.Repeat("b", 70<<10)+"\r\n", site, ""), 400, "too large"},
+		{"OPTIONS icap://a/reqmod ICAP/1.0\r\nEncapsulated: opt-body=0\r\n\r\n", 400, "OPTIONS has no body"},
+		{"GET /reqmod HTTP/1.1\r\nHost: a\r\n\r\n", 505, "the version"},
+		{good[:20], 400, "ended within its head"},
+	} {
+		out, err := serve(c.stream, same)
+		e := (*Error)(nil)
+		if !errors.As(err, &e) || e.Status != c.status || !strings.Contains(e.Text, c.words) || strings.Contains(out, "ICAP/1.0 204") {
+			t.Errorf("%.200q: %v, %.200q\nwant %d %s", c.stream, err, out, c.status, c.words)
+		}
+	}
+}
+
+// Every beginning of a stream is an error, or the end of the connection, and none a whole
+// answer to what was cut off.
+func TestTruncated(t *testing.T) {
+	stream := asks("", site, "5\r\nhallo\r\n0\r\n\r\n")
+	for n := range len(stream) {
+		if out, err := serve(stream[:n], same); strings.HasSuffix(out, "0\r\n\r\n") || err == nil || err == io.EOF && n > 0 {
+			t.Fatalf("%d octets: %q, %v", n, out, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, stream := range []string{
+		asks("Allow: 204\r\n", site, ""), asks("", site, "5\r\nhallo\r\n0\r\n\r\n"), asks("Preview: 4\r\n", site, "4\r\nhall\r\n0; ieof\r\n\r\n"),
+		"OPTIONS icap://heed.test/reqmod ICAP/1.0\r\n\r\n",
+	} {
+		f.Add([]byte(stream))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		read := 0
+		out, err := serve(string(stream), func(w *Writer, r *Reader, q *Request) error {
+			if q.Method == "REQMOD" && (!strings.HasSuffix(string(q.Section), "\n") || q.HTTP.Method == "" || q.HTTP.Target == "") {
+				t.Fatalf("%q has no head: %+v", stream, q)
+			}
+			if read += len(q.Section); read > len(stream) {
+				t.Fatalf("%q has %d octets of heads", stream, read)
+			}
+			return same(w, r, q)
+		})
+		if e := (*Error)(nil); err != io.EOF && (!errors.As(err, &e) || e.Status < 400 || e.Text == "") {
+			t.Fatalf("%q: %v", stream, err)
+		}
+		if len(out) > 400*(len(stream)+1) {
+			t.Fatalf("%d octets of answers to %q", len(out), stream)
+		}
+	})
+}

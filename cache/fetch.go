@@ -16,10 +16,10 @@ import (
 	"heed/rules"
 )
 
-// Limits of a fetch, in addition to its time (Config.Timeout), its redirects and its octets
+// Limits of a fetch, in addition to its time (Config.Timeout), its redirects and its bytes
 // (body.go).
 const (
-	// maxHeader is the maximum size of the header of an answer, in octets. The Transport limits
+	// maxHeader is the maximum size of the header of an answer, in bytes. The Transport limits
 	// how much of it is read.
 	maxHeader = 64 << 10
 	// drainLimit is the maximum length of an unwanted body that is read to its end.
@@ -89,7 +89,7 @@ type job struct {
 	signer  Signer                                // of requests under a client's name; nil: they are not signed
 	only    string                                // the only other host that may be visited; empty: any
 	accept  string                                // the Accept field
-	most    int                                   // octets of the body, decoded
+	most    int                                   // bytes of the body, decoded
 	permit  func(context.Context, *url.URL) error // why a redirect is not followed; nil: all are
 	end     context.CancelCauseFunc
 	tickets []*ticket
@@ -350,7 +350,7 @@ func location(resp *siteReply, u *url.URL) (*url.URL, error) {
 		return nil, publicErrorf(nil, "redirects without saying where to (status %d without a Location)", resp.status)
 	}
 	if len(raw) > maxLocationLen {
-		return nil, publicErrorf(nil, "redirects to a URL longer than %d octets", maxLocationLen)
+		return nil, publicErrorf(nil, "redirects to a URL longer than %d bytes", maxLocationLen)
 	}
 	target, err := u.Parse(raw)
 	if err != nil {

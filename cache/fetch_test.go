@@ -313,7 +313,7 @@ func TestHeed_LongFilesAreCutAtALine(t *testing.T) {
 }
 
 func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
-	var member bytes.Buffer // 32 octets, so that the limit falls between two
+	var member bytes.Buffer // 32 bytes, so that the limit falls between two
 	w := gzip.NewWriter(&member)
 	w.Name = strings.Repeat("x", 31-len(zipped("")))
 	w.Close()

@@ -67,7 +67,7 @@ func (b *uploadBody) Read(p []byte) (int, error) {
 // The server closes the body when all is over.
 func (b *uploadBody) Close() error { return nil }
 
-// maxDrain bounds drain, in octets.
+// maxDrain bounds drain, in bytes.
 const maxDrain = 32 << 20
 
 // drain reads what a client goes on sending after its answer, in a limited time.
@@ -88,7 +88,7 @@ func (b *uploadBody) drain(w *responseWriter, r *http.Request) {
 }
 
 // leastProgress is what a request's body has to bring in Limits.BodyTime, unless
-// it ends, in octets.
+// it ends, in bytes.
 const leastProgress = 1 << 10
 
 // slowBody is a client's body that has to come in time. The time that counts is
@@ -99,7 +99,7 @@ type slowBody struct {
 	server   io.ReadCloser // the server's; nil: there is no body
 	of       *delivery
 	timer    *time.Timer                    // runs while a Read waits; nil before the first
-	left     time.Duration                  // of the time for the octets that are to come
+	left     time.Duration                  // of the time for the bytes that are to come
 	got      int                            // of leastProgress
 	exceeded atomic.Pointer[limit.Exceeded] // why no more is read; nil while more is
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A body that the site compressed arrives octet for octet, the Content-Length of HEAD is
+// A body that the site compressed arrives byte for byte, the Content-Length of HEAD is
 // that of GET, and ETag and ranges are unchanged.
 func TestEncodedBodiesAreUntouched(t *testing.T) {
 	var packed bytes.Buffer

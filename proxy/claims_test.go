@@ -91,7 +91,7 @@ func TestRFC9110_StatusThatIsNotASitesToGive(t *testing.T) {
 	}
 }
 
-// Octets that end a line for some readers and not for others are not passed on
+// Bytes that end a line for some readers and not for others are not passed on
 // inside a field (RFC 9110 §5.5).
 func TestRFC9110_FieldsThatCouldBeTwoAreNotPassedOn(t *testing.T) {
 	for _, value := range []string{"a\x00b", "a\rX-Evil: b", "a\x01b"} {

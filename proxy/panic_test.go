@@ -95,7 +95,7 @@ func (f *faults) Send(r *upstream.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// faultyBody fails after its first octet.
+// faultyBody fails after its first byte.
 type faultyBody struct {
 	io.ReadCloser
 	begun bool

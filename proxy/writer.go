@@ -64,7 +64,7 @@ func (w *responseWriter) WriteHeader(status int) {
 	}
 }
 
-// writeBuffer is how much of an answer net/http holds back, in octets. A body
+// writeBuffer is how much of an answer net/http holds back, in bytes. A body
 // that it could hold whole comes with its head as a rule, and both then leave
 // in one piece.
 const writeBuffer = 4 << 10
@@ -151,9 +151,9 @@ func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
 }
 
 // keepUp sends what is held back of an answer of known length where the site
-// may pause: total octets came in all, full reports whether the last ones filled the
+// may pause: total bytes came in all, full reports whether the last ones filled the
 // buffer, and ended is nil when more may come. A site may take its time after the last
-// octet, too.
+// byte, too.
 func (w *responseWriter) keepUp(total int64, full bool, ended error) {
 	switch {
 	case total < w.length && !full:

@@ -12,7 +12,7 @@ import (
 const (
 	maxHints      = 16 // groups that govern one agent
 	maxHintLines  = 32 // of one group
-	maxGroupNames = 80 // octets of RateHint.Group
+	maxGroupNames = 80 // bytes of RateHint.Group
 )
 
 // RateHint is the limits of speed in one group of a robots.txt for the agents that
@@ -148,7 +148,7 @@ func (e *engine) groupNames(lines []int) map[uint32]string {
 }
 
 // shortGroup returns the names of a group, or a digest of them, in at most
-// maxGroupNames octets.
+// maxGroupNames bytes.
 func shortGroup(names string) string {
 	if len(names) <= maxGroupNames {
 		return names

@@ -39,7 +39,7 @@ type Snapshot struct {
 	// Zlib is the body, compressed (RFC 1950); nil for an answer that is no file.
 	Zlib []byte `json:"-"`
 
-	blocks [][]byte // of a file of minCompact octets, its compressed blocks in Zlib; nil: they are not known
+	blocks [][]byte // of a file of minCompact bytes, its compressed blocks in Zlib; nil: they are not known
 }
 
 // Pack stores body in s: the file without its content coding, as the parser reads
@@ -85,7 +85,7 @@ var packers = sync.Pool{New: func() any {
 // ErrNotIntact is the error for a Snapshot whose bytes do not match its digest.
 var ErrNotIntact = errors.New("the bytes of the robots.txt do not match its SHA-256")
 
-// MaxUnpacked is more than heed reads of a robots.txt, in octets.
+// MaxUnpacked is more than heed reads of a robots.txt, in bytes.
 const MaxUnpacked = 64 << 20
 
 // Body returns the bytes that s was packed with, nil when it has none. It

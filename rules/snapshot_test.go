@@ -35,7 +35,7 @@ func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
 	}
 }
 
-// No changed octet goes unseen, and a size that lies fills no memory.
+// No changed byte goes unseen, and a size that lies fills no memory.
 func TestHeed_ASnapshotKnowsWhetherItIsIntact(t *testing.T) {
 	t.Parallel()
 	var s Snapshot

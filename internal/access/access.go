@@ -160,7 +160,7 @@ type users map[string][]byte
 // takes seconds.
 const maxCost = 16
 
-// maxUsers is the greatest size of an htpasswd file in octets.
+// maxUsers is the greatest size of an htpasswd file in bytes.
 const maxUsers = 16 << 20
 
 // readUsers reads an htpasswd file. All that is wrong with it is in the error,
@@ -230,7 +230,7 @@ func Line(name, password string) (string, error) {
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if errors.Is(err, bcrypt.ErrPasswordTooLong) {
-		err = fmt.Errorf("the password has %d octets; bcrypt takes up to 72", len(password))
+		err = fmt.Errorf("the password has %d bytes; bcrypt takes up to 72", len(password))
 	}
 	return name + ":" + string(hash), err
 }

@@ -59,7 +59,7 @@ type Entry struct {
 	Method string
 	Scheme string
 	Host   string // host[:port] in canonical form
-	Target string // path and query, as judged and as sent to the site: any octets
+	Target string // path and query, as judged and as sent to the site: any bytes
 	Raw    string // the request target as received, when it differs from Target
 
 	// Purposes are what the client says that it crawls for; nil: nothing. Signals is what
@@ -240,7 +240,7 @@ func (e *Entry) Became() string {
 }
 
 // MethodTLS and MethodTCP are recorded as the methods of connections that the kernel has
-// redirected to heed and that heed does not read: TLS to a site, and other octets to an
+// redirected to heed and that heed does not read: TLS to a site, and other bytes to an
 // address and a port (scheme tcp). No client has sent a CONNECT for them.
 const (
 	MethodTLS = "TLS"

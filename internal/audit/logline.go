@@ -10,13 +10,13 @@ import (
 )
 
 // MaxText bounds each text that a client or a site chose in a line of the log or a row of the
-// record, but for the target of a request, in octets.
+// record, but for the target of a request, in bytes.
 const MaxText = 4096
 
 // CutMark is the end of a text that was cut.
 const CutMark = "..."
 
-// Bounded returns at most MaxText octets of a text.
+// Bounded returns at most MaxText bytes of a text.
 func Bounded(s string) string {
 	if len(s) > MaxText {
 		return s[:MaxText] + CutMark

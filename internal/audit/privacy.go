@@ -33,7 +33,7 @@ func ParseClients(name string) (Clients, error) {
 	return Clients(i), nil
 }
 
-// PrivacyKeySize is the length of the key of a Privacy, in octets.
+// PrivacyKeySize is the length of the key of a Privacy, in bytes.
 const PrivacyKeySize = 32
 
 // Privacy replaces personal data and secrets before they are recorded. Equal
@@ -48,10 +48,10 @@ type Privacy struct {
 
 // NewPrivacy returns a Privacy that hides the values of query parameters whose
 // names match a pattern of redact (see CheckRedact), with a key of PrivacyKeySize
-// octets.
+// bytes.
 func NewPrivacy(clients Clients, redact []string, key []byte) (*Privacy, error) {
 	if len(key) != PrivacyKeySize {
-		return nil, fmt.Errorf("a key of %d octets, not %d", len(key), PrivacyKeySize)
+		return nil, fmt.Errorf("a key of %d bytes, not %d", len(key), PrivacyKeySize)
 	}
 	for _, pattern := range redact {
 		if err := CheckRedact(pattern); err != nil {

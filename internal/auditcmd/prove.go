@@ -312,7 +312,7 @@ func describe(d *store.CheckedDecision) string {
 	case o["from_site"] == nil:
 		b.WriteString("\n       another proxy sent it, and heed did not see the answer")
 	default:
-		fmt.Fprintf(&b, "\n       status %d from %s, %d octets, after %v", number(o, "status"), map[bool]string{true: "the site", false: "heed"}[number(o, "from_site") == 1],
+		fmt.Fprintf(&b, "\n       status %d from %s, %d bytes, after %v", number(o, "status"), map[bool]string{true: "the site", false: "heed"}[number(o, "from_site") == 1],
 			number(o, "bytes_out"), (time.Duration(number(o, "duration")) * time.Microsecond).Round(time.Millisecond))
 	}
 	if c := d.Client; c != nil {

@@ -125,7 +125,7 @@ func (a *Authority) template(host string, now, end time.Time) (*x509.Certificate
 }
 
 // canonicalName reports whether s is a name of lower-case letters, digits,
-// "-", "_" and single dots between labels of at most 63 octets.
+// "-", "_" and single dots between labels of at most 63 bytes.
 func canonicalName(s string) bool {
 	if len(s) > 253 {
 		return false

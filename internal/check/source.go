@@ -167,7 +167,7 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[0].URL = address // octet for octet, also from the running heed
+		all[0].URL = address // byte for byte, also from the running heed
 		return all[0], nil
 	}, err
 }

@@ -167,8 +167,8 @@ func unknownRunFlag(node *kong.Node) error {
 	return fmt.Errorf("%s\nSee `heed run --help`, and write the command behind two dashes: heed run -- CMD", text)
 }
 
-// decodeText reads a text of the command line octet for octet: kong's own mapper replaces
-// octets that are not UTF-8, in URLs, in names of files and in arguments of heed run's command.
+// decodeText reads a text of the command line byte for byte: kong's own mapper replaces
+// bytes that are not UTF-8, in URLs, in names of files and in arguments of heed run's command.
 func decodeText(c *kong.DecodeContext, target reflect.Value) error {
 	t, err := c.Scan.PopValue("string")
 	if err != nil {

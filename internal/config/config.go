@@ -241,7 +241,7 @@ func BuiltIn(defaults []byte) (*Config, error) {
 	return c, nil
 }
 
-// maxFile is the greatest size of a file with settings in octets.
+// maxFile is the greatest size of a file with settings in bytes.
 const maxFile = 8 << 20
 
 // must returns a value of settings that have been checked, so that there is no error.

@@ -14,7 +14,7 @@ import (
 // maxPassed is the greatest number of files that a request passes.
 const maxPassed = 16
 
-// passFiles returns c, whose first octets take copies of the files with them.
+// passFiles returns c, whose first bytes take copies of the files with them.
 func passFiles(c net.Conn, files []*os.File) (net.Conn, error) {
 	conn, ok := c.(*net.UnixConn)
 	if !ok || len(files) > maxPassed {
@@ -24,7 +24,7 @@ func passFiles(c net.Conn, files []*os.File) (net.Conn, error) {
 	return &passingConn{UnixConn: conn, files: files}, nil
 }
 
-// passingConn passes files with its first octets.
+// passingConn passes files with its first bytes.
 type passingConn struct {
 	*net.UnixConn
 	files []*os.File

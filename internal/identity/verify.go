@@ -33,7 +33,7 @@ type VerifyCmd struct {
 	Target string `arg:"" name:"url|file" help:"The https URL of a directory or a card, or a file with a request; - is stdin."`
 }
 
-// maxMessage bounds the request in a file, in octets.
+// maxMessage bounds the request in a file, in bytes.
 const maxMessage = 1 << 20
 
 // fetchTime bounds a fetch.
@@ -121,7 +121,7 @@ func (v *verifier) get(at string) (*url.URL, http.Header, []byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, passport.MaxDirectory+1))
 	if err == nil && len(body) > passport.MaxDirectory {
-		err = fmt.Errorf("it has more than %d octets", passport.MaxDirectory)
+		err = fmt.Errorf("it has more than %d bytes", passport.MaxDirectory)
 	}
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%s cannot be read: %w", at, err)

@@ -26,19 +26,19 @@ const (
 	lowTarget  = 100 // Go's default
 
 	// smallHeap bounds what a high target adds: a heap does not grow beyond it by a
-	// target above lowTarget. In octets.
+	// target above lowTarget. In bytes.
 	smallHeap = 256 << 20
 )
 
 const (
 	// checkEvery is the interval between two checks whether heed is idle.
 	checkEvery = 5 * time.Second
-	// idleBelow is the largest number of octets that an idle heed allocates in checkEvery.
+	// idleBelow is the largest number of bytes that an idle heed allocates in checkEvery.
 	idleBelow = 1 << 20
 	// returnAfter is how long heed has to be idle before memory is returned. Afterwards
 	// the next 6,000 requests take 8 % more CPU time, to get it back.
 	returnAfter = time.Minute
-	// leastReturned is how many octets the heap has to grow before an idle heed looks for
+	// leastReturned is how many bytes the heap has to grow before an idle heed looks for
 	// memory to return.
 	leastReturned = 8 << 20
 	// limitShare is the share of a container's memory that the Go heap may use. The rest
@@ -101,7 +101,7 @@ func (c *cycle) ended() {
 	runtime.SetFinalizer(c, (*cycle).ended)
 }
 
-// targetFor returns the target for a live heap of so many octets.
+// targetFor returns the target for a live heap of so many bytes.
 func targetFor(live uint64) int {
 	if live == 0 {
 		return highTarget
@@ -137,7 +137,7 @@ func (m *manager) returnWhenIdle(after time.Duration) {
 // isIdle reports whether little was allocated between two readings.
 func isIdle(before, now reading) bool { return now.allocated-before.allocated < idleBelow }
 
-// reading is what the runtime reports, in octets.
+// reading is what the runtime reports, in bytes.
 type reading struct {
 	allocated uint64 // since the start
 	live      uint64 // after the last collection

@@ -1,7 +1,7 @@
 package memory
 
 // stackRoom is what a request of a new connection needs of a stack, with a TLS handshake
-// before it, in octets.
+// before it, in bytes.
 const stackRoom = 5 << 10
 
 // ReserveStack makes room on the stack of the calling goroutine. A stack that grows by

@@ -89,7 +89,7 @@ func build(head dnsmessage.Header, q *dnsmessage.Question, bodies []dnsmessage.R
 	return text
 }
 
-// maxQuery is the greatest length of a query over UDP, in octets.
+// maxQuery is the greatest length of a query over UDP, in bytes.
 const maxQuery = 4096
 
 // serveDNS answers the queries on a UDP socket until it is closed, each from the address that

@@ -33,7 +33,7 @@ type Conn struct {
 	use     *ownfile.Use
 }
 
-// MaxValue is more than heed writes as one value, or one row, in octets. A longer one, which
+// MaxValue is more than heed writes as one value, or one row, in bytes. A longer one, which
 // a file of others may have, is not read.
 const MaxValue = 32 << 20
 
@@ -192,7 +192,7 @@ func IsDatabase(path string) bool {
 	return Primary(err) != NotADB
 }
 
-// Size returns the size of the database according to its header, in octets; that of the file
+// Size returns the size of the database according to its header, in bytes; that of the file
 // when the header has none.
 func (c *Conn) Size() (int64, error) {
 	row, err := c.One("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")

@@ -14,7 +14,7 @@ type Space struct {
 	Free  *int64 `json:"free,omitempty"` // octets that this user can still write to its file system; nil: unknown
 }
 
-// SpaceOf returns the space of the file at path. A file that does not exist has no octets.
+// SpaceOf returns the space of the file at path. A file that does not exist has no bytes.
 func SpaceOf(path string) Space {
 	dir, name := filepath.Split(path)
 	f := Space{Path: path, Free: free(filepath.Clean(dir))}

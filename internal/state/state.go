@@ -123,7 +123,7 @@ func ReadOrCreate(path, content string) (string, error) {
 	return string(file.Data), nil
 }
 
-// maxText bounds the files of ReadOrCreate, and the lock file, in octets.
+// maxText bounds the files of ReadOrCreate, and the lock file, in bytes.
 const maxText = 64 << 10
 
 const lockName = "lock" // in the state directory

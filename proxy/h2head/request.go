@@ -229,7 +229,7 @@ func refused(fields []hpack.HeaderField, note Note) []hpack.HeaderField {
 	return append(own, note.field())
 }
 
-// maxMethod bounds what a Note contains in place of a method, in octets.
+// maxMethod bounds what a Note contains in place of a method, in bytes.
 const maxMethod = 256
 
 // described are the fields of a refused request that its answer and its record use.

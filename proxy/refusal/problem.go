@@ -52,7 +52,7 @@ type quoted struct {
 	Group string `json:"group,omitempty"`
 }
 
-// maxQuoted bounds each quoted text, in octets.
+// maxQuoted bounds each quoted text, in bytes.
 const maxQuoted = 300
 
 func (a *Answer) problem() *Problem {

@@ -44,7 +44,7 @@ func (a *Answer) unreachableSentence() string {
 	return fmt.Sprintf(stages[f.Stage].sentence, site, cause)
 }
 
-// maxCause bounds the cause of a failure in a sentence, in octets.
+// maxCause bounds the cause of a failure in a sentence, in bytes.
 const maxCause = 160
 
 // stages are the words for each Stage: a sentence with the site and the cause, and what

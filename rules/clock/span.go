@@ -19,7 +19,7 @@ import (
 // Most is the longest time that is read; a longer one counts as this.
 const Most = 365 * 24 * time.Hour
 
-// maxText is the length of the longest text that is read, in octets.
+// maxText is the length of the longest text that is read, in bytes.
 const maxText = 200
 
 // Seconds reads a number of seconds with a decimal point or comma, such as a Crawl-delay. Other

@@ -14,7 +14,7 @@ import (
 // language of something else than robots.txt, or characters that are not what they seem to be.
 type slip struct {
 	kind     Kind
-	from, to int // where in the text, in octets
+	from, to int // where in the text, in bytes
 }
 
 // pattern is how a kind is found: the first match is the place. nil: it is not.
@@ -103,7 +103,7 @@ func expression(alternatives ...string) func() *regexp.Regexp {
 	return memo.Expression("(?:" + strings.Join(alternatives, ")|(?:") + ")")
 }
 
-// maxText is the length of the longest text that is looked at, in octets.
+// maxText is the length of the longest text that is looked at, in bytes.
 const maxText = 500
 
 // slipsInPath returns the slips in the value of a rule: one at most of those that an expression
@@ -172,7 +172,7 @@ func isAlike(r rune) bool {
 	return r >= '！' && r <= '～' || strings.ContainsRune("∗✱＊⁎٭•…–—−‐‑‒⁄∕﹨∶", r)
 }
 
-// magics are the first octets of files that are no text.
+// magics are the first bytes of files that are no text.
 var magics = []string{"\x1f\x8b", "\x89PNG", "%PDF-", "PK\x03\x04", "\x7fELF", "GIF8", "\xff\xd8\xff", "RIFF", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd", "MZ"}
 
 // isBinary reports whether a file without a rule is no text at all.

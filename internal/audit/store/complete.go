@@ -170,7 +170,7 @@ func (w *Writer) flush() {
 	if w.lost > 0 {
 		b.rows, b.lost, w.lost = w.encode.exempt(b.rows, w.o.Now(), w.lost, w.lostWhy), w.lost, 0
 	}
-	// The last octets of a file may have room for a row while the disk is full, which
+	// The last bytes of a file may have room for a row while the disk is full, which
 	// must not end the gap before there is room for decisions, but can be used at the end.
 	if w.closed || w.health.wal == nil && w.refusesLocked() == nil {
 		w.endGapLocked()
@@ -226,7 +226,7 @@ func (w *Writer) dropSpent(number uint64) error {
 
 // onDisk syncs audit.db, and reports whether the tail can be emptied, as a whole or in part.
 // While a reader keeps rows in the write-ahead log alone, which another program could remove,
-// the tail keeps them too; while heed runs, until they are maxKept octets.
+// the tail keeps them too; while heed runs, until they are maxKept bytes.
 func (w *Writer) onDisk(all bool) (bool, error) {
 	alone, err := w.db.sync()
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"heed/internal/fleet/resp"
 )
 
-// read returns what passes of replies that arrive in pieces of some octets.
+// read returns what passes of replies that arrive in pieces of some bytes.
 func read(t testing.TB, replies []byte, piece int) ([]byte, error) {
 	t.Helper()
 	near, far := net.Pipe()

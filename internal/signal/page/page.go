@@ -1,9 +1,9 @@
 // Package page reads the head of an HTML page while the page passes: its META and LINK
 // elements and the licences embedded in it. It undoes the content coding and the character
-// encoding in a copy, reads at most MaxBytes decoded octets, and never fails: what it
+// encoding in a copy, reads at most MaxBytes decoded bytes, and never fails: what it
 // could not read is reported.
 //
-// A Scanner takes the octets of a body as they come, and reports as soon as the head is
+// A Scanner takes the bytes of a body as they come, and reports as soon as the head is
 // read. It reads tags, not documents, so that nothing has to be kept:
 //
 //   - The head ends with </head>, with <body>, and with any other tag that an HTML parser
@@ -13,7 +13,7 @@
 //     scripts; other tags in it do not end the head.
 //   - Of two attributes of one name the first counts.
 //   - The character encoding is that of the byte order mark, of the Content-Type, or of a
-//     META within the first 1024 octets, in this order, as in HTML.
+//     META within the first 1024 bytes, in this order, as in HTML.
 package page
 
 import (
@@ -60,7 +60,7 @@ type Element struct {
 	// quotation mark that is missing.
 	Broken bool
 	Line   int    // from 1
-	Text   string // the tag as the site wrote it, white space joined, at most safetext.MaxExcerpt octets
+	Text   string // the tag as the site wrote it, white space joined, at most safetext.MaxExcerpt bytes
 }
 
 // Why is the reason for which a head was not read, or not to its end. The list is closed
@@ -90,7 +90,7 @@ type Head struct {
 	Elements []Element
 	Why      Why    // empty: the head was read to its end
 	Charset  string // the character encoding, by its canonical name; empty when nothing was read
-	Read     int    // octets, decoded
+	Read     int    // bytes, decoded
 }
 
 // Readable reports whether a page can be read in the answer to a method with that status

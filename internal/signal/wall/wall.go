@@ -49,7 +49,7 @@ func Field(status int, h http.Header) string {
 	return ""
 }
 
-// IsHTML reports whether an answer is an HTML page, by its media type or its first octets.
+// IsHTML reports whether an answer is an HTML page, by its media type or its first bytes.
 func IsHTML(h http.Header, body []byte) bool {
 	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(h.Get("Content-Type"))), "text/html") {
 		return true

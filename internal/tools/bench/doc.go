@@ -10,7 +10,7 @@
 // log and judging; heed-purpose, heed for clients with a purpose; Squid with ssl-bump;
 // goproxy (github.com/elazarl/goproxy) as it is shipped and with the settings that its documentation recommends; and
 // httputil.ReverseProxy as the least that a forward proxy in Go can be; and a relay, which only
-// copies octets between a client and the site: the floor of them all. In the cases with
+// copies bytes between a client and the site: the floor of them all. In the cases with
 // pages, which request every URL once, as a crawler does, two more do heed's job: Squid
 // with an external ACL helper, and mitmproxy with an addon, both of which judge by
 // robots.txt with python3-protego and write an access log. For each

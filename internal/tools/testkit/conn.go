@@ -214,7 +214,7 @@ func (c *Conn) HTTP2() *http.ClientConn {
 }
 
 // Accept calls converse with each connection that l accepts, in a goroutine of its
-// own, until l is closed: a site whose every octet a test writes.
+// own, until l is closed: a site whose every byte a test writes.
 func Accept(l net.Listener, converse func(net.Conn)) {
 	for {
 		c, err := l.Accept()

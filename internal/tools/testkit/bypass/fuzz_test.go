@@ -208,7 +208,7 @@ func TestHeed_NoServerReadsRoundTheRules(t *testing.T) {
 	}
 }
 
-// FuzzBypass lets the fuzzer make the grammar's choices, and put octets of its
+// FuzzBypass lets the fuzzer make the grammar's choices, and put bytes of its
 // own anywhere.
 func FuzzBypass(f *testing.F) {
 	o, policy := newOracle(f)

@@ -213,7 +213,7 @@ const (
 
 // exchange sends bytes on a connection of their own and reads all that comes back: until
 // the other side closes, or nothing came for a while. It waits so long for the first
-// octet: silence, or patience where the test needs an answer.
+// byte: silence, or patience where the test needs an answer.
 func (r route) exchange(request string, first time.Duration) reply {
 	conn, err := r.dial()
 	if err != nil {

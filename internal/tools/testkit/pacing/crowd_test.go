@@ -17,7 +17,7 @@ import (
 	"heed/internal/tools/testkit"
 )
 
-// perWaiter is what a waiting request may take beyond its connection, in octets, of
+// perWaiter is what a waiting request may take beyond its connection, in bytes, of
 // which 16 KiB are the stack of its goroutine.
 const perWaiter = 24 << 10
 
@@ -97,7 +97,7 @@ func eachOf(t *testing.T, n int, do func(n int)) {
 	busy.Wait()
 }
 
-// waiter is a connection to heed on which requests are spoken in octets, so that
+// waiter is a connection to heed on which requests are spoken in bytes, so that
 // the test itself stays small.
 type waiter struct {
 	net.Conn
@@ -135,7 +135,7 @@ func (w *waiter) status(t *testing.T, want int) {
 	}
 }
 
-// memory is what heed has of the machine's memory, in octets.
+// memory is what heed has of the machine's memory, in bytes.
 func (b *bed) memory(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", b.Pid()))

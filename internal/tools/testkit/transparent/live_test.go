@@ -101,7 +101,7 @@ func TestTransparency_NothingIsHeldBack(t *testing.T) {
 	}
 }
 
-// pattern is n octets in which a shift or a gap would show.
+// pattern is n bytes in which a shift or a gap would show.
 func pattern(n int64) io.Reader { return io.LimitReader(&loop{}, n) }
 
 // loop repeats block for ever.
@@ -144,7 +144,7 @@ func highest(t *testing.T, pid int) (kib int) {
 	return kib
 }
 
-// Large bodies arrive octet for octet, both ways, and heed holds no more memory
+// Large bodies arrive byte for byte, both ways, and heed holds no more memory
 // for many megabytes than for eight.
 func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
 	const warm, room = 8 << 20, 48 << 10

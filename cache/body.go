@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"heed/internal/coding"
-	"heed/internal/signal/wall"
+	"heed/internal/base/coding"
+	"heed/internal/judge/signal/wall"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"heed/internal/coding"
+	"heed/internal/base/coding"
 	"heed/rules"
 )
 

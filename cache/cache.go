@@ -24,7 +24,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/sync/singleflight"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 	"heed/rules"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"heed/internal/signal/wall"
+	"heed/internal/judge/signal/wall"
 	"heed/rules"
 )
 

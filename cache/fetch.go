@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/coding"
-	"heed/internal/signal/wall"
+	"heed/internal/base/coding"
+	"heed/internal/judge/signal/wall"
 	"heed/rules"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"heed/internal/retryafter"
+	"heed/internal/pace/retryafter"
 )
 
 // freshness is the lifetime that the header of an answer states.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
 	"heed/rules"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
 	"heed/rules"
 )
 

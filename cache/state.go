@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/retryafter"
-	"heed/internal/signal/wall"
+	"heed/internal/judge/signal/wall"
+	"heed/internal/pace/retryafter"
 	"heed/rules"
 )
 

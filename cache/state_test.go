@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/signal/wall"
+	"heed/internal/judge/signal/wall"
 	"heed/rules"
 )
 

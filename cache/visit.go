@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"heed/internal/memo"
-	"heed/internal/signal/wall"
+	"heed/internal/base/memo"
+	"heed/internal/judge/signal/wall"
 	"heed/rules"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 	"heed/rules"

@@ -22,13 +22,13 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/ca"
-	"heed/internal/counts"
-	"heed/internal/passport"
-	"heed/internal/signal"
+	"heed/internal/audit/counts"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/internal/tools/testkit"
+	"heed/internal/trust/ca"
+	"heed/internal/trust/passport"
 	"heed/proxy/upstream"
 	"heed/proxy/usage"
 )

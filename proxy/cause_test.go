@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"heed/cache"
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/proxy/upstream"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/crypto/cryptobyte"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"

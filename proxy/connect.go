@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"syscall"
 
-	"heed/internal/acl"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/proxy/http1"
 	"heed/rules"
 )

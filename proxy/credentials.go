@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/proxy/catrust"
 	"heed/rules"
 )

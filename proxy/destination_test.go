@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"heed/cache"
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 	"heed/rules"

@@ -28,7 +28,7 @@
 //
 // A Recorder stores decisions, and may refuse them. heed has two, which internal/daemon
 // chooses (record.go): the log (internal/audit/log.go) and the record audit.db
-// (internal/audit/store/writer.go). What is counted of them (internal/counts) sees them at
+// (internal/audit/store/writer.go). What is counted of them (internal/audit/counts) sees them at
 // their end.
 //
 // The rest is one subject a file: body.go the bodies on their way, writer.go the

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/safetext"
-	"heed/internal/signal"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/proxy/http1"
 	"heed/proxy/refusal"
 	"heed/proxy/upstream"

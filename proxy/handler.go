@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
 	"heed/proxy/h2head"
 	"heed/proxy/limit"
 	"heed/proxy/server"

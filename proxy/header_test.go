@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 )
 

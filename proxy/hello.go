@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/crypto/cryptobyte"
 
-	"heed/internal/acl"
-	"heed/internal/redirect"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/redirect"
 	"heed/rules"
 )
 

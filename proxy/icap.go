@@ -17,9 +17,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"heed/internal/acl"
-	"heed/internal/memory"
-	"heed/internal/safetext"
+	"heed/internal/base/memory"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/proxy/http1"
 	"heed/proxy/icap"
 	"heed/proxy/limit"

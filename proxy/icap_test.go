@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/internal/pace"
-	"heed/internal/signal"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/proxy/catrust"
 	"heed/proxy/limit"
 	"heed/rules"

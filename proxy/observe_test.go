@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/counts"
+	"heed/internal/audit/counts"
+	"heed/internal/judge/acl"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
 	"heed/rules"

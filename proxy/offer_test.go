@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/signal"
+	"heed/internal/judge/signal"
 	"heed/proxy/usage"
 	"heed/rules"
 )

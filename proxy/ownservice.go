@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/netip"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/proxy/upstream"
 )
 

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/memo"
+	"heed/internal/base/memo"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/internal/pace"
-	"heed/internal/safetext"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
 	"heed/rules"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
 	"heed/rules"

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 	"heed/rules"

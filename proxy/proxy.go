@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/proxy/catrust"
 	"heed/proxy/http1"
 	"heed/proxy/limit"

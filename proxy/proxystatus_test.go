@@ -7,7 +7,7 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 )
 

@@ -10,8 +10,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/proxy/limit"
 	"heed/rules"
 )

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/base/safetext"
 	"heed/internal/pace"
-	"heed/internal/safetext"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
 	"heed/proxy/upstream"

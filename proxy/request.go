@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"heed/internal/acl"
-	"heed/internal/passport"
+	"heed/internal/judge/acl"
+	"heed/internal/trust/passport"
 	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/rules"

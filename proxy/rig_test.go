@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/ca"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/trust/ca"
 	"heed/proxy/upstream"
 )
 

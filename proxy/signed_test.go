@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/passport"
+	"heed/internal/judge/acl"
+	"heed/internal/trust/passport"
 	"heed/rules"
 )
 

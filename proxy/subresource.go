@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"time"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 	"heed/rules"
 )
 

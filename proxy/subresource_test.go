@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

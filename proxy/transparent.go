@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/redirect"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/redirect"
 	"heed/proxy/balancer"
 	"heed/proxy/catrust"
 	"heed/proxy/limit"

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/redirect"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/redirect"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/memory"
-	"heed/internal/safetext"
+	"heed/internal/base/memory"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/proxy/upstream"
 	"heed/rules"
 )

@@ -18,8 +18,8 @@ import (
 	"time"
 	"weak"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 	"heed/rules"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/acl"
-	"heed/internal/counts"
-	"heed/internal/signal"
-	"heed/internal/signal/fetch"
+	"heed/internal/audit/counts"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/fetch"
 	"heed/proxy/usage"
 	"heed/rules"
 )

@@ -14,10 +14,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"heed/cache"
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/signal"
-	"heed/internal/signal/fetch"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/fetch"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/signal"
+	"heed/internal/judge/signal"
 )
 
 // The title of a refusal by a statement says who does not allow what, and where; the markup

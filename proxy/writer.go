@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/memory"
+	"heed/internal/base/memory"
 	"heed/proxy/server"
 )
 

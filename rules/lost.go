@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 )
 
 // lostLine is a line without effect, and why.

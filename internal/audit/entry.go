@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"heed/internal/reason"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/reason"
 	"heed/rules"
 )
 

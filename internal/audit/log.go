@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 	"heed/rules"
 )
 

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 )
 
 // Redact returns s, a target, a URL or a text that contains one, with secrets

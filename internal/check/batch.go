@@ -15,10 +15,10 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"heed/internal/acl"
-	"heed/internal/console"
+	"heed/internal/base/safetext"
 	"heed/internal/control"
-	"heed/internal/safetext"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/rules"
 )
 

@@ -9,11 +9,11 @@ import (
 	"io"
 	"slices"
 
-	"heed/internal/acl"
+	"heed/internal/check/why"
 	"heed/internal/config"
-	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/why"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 )
 
 // CheckCmd is `heed check`: judges URLs as the proxy would.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/check/why"
+	"heed/internal/judge/acl"
 	"heed/internal/pace"
-	"heed/internal/why"
 	"heed/rules"
 )
 

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/console"
+	"heed/internal/base/memo"
+	"heed/internal/check/why"
 	"heed/internal/control"
 	"heed/internal/judge"
-	"heed/internal/memo"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
+	"heed/internal/output/console"
 	"heed/internal/pace"
-	"heed/internal/signal"
-	"heed/internal/why"
 	"heed/rules"
 )
 

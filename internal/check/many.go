@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"heed/cache"
-	"heed/internal/acl"
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/rules"
 )
 

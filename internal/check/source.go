@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/acl"
+	"heed/internal/base/memo"
+	"heed/internal/base/state"
+	"heed/internal/check/why"
 	"heed/internal/config"
-	"heed/internal/console"
+	"heed/internal/config/route"
 	"heed/internal/control"
-	"heed/internal/memo"
-	"heed/internal/route"
-	"heed/internal/state"
-	"heed/internal/why"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/rules"
 )
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/passport"
-	"heed/internal/why"
+	"heed/internal/check/why"
+	"heed/internal/judge/acl"
+	"heed/internal/trust/passport"
 	"heed/rules"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 )
 

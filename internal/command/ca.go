@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/ca"
+	"heed/internal/base/state"
 	"heed/internal/config"
-	"heed/internal/console"
+	"heed/internal/config/route"
 	"heed/internal/control"
-	"heed/internal/route"
-	"heed/internal/state"
+	"heed/internal/output/console"
+	"heed/internal/trust/ca"
 )
 
 // CACmd is `heed ca`: heed's certificate authority.

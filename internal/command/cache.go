@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"heed/internal/config"
-	"heed/internal/console"
+	"heed/internal/config/route"
 	"heed/internal/control"
 	"heed/internal/daemon"
-	"heed/internal/fleet"
-	"heed/internal/route"
+	"heed/internal/output/console"
+	"heed/internal/pace/fleet"
 )
 
 // CacheCmd is `heed cache`: lists, purges and fetches stored robots.txt files.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/output/console"
 )
 
 // CacheWarmCmd is `heed cache warm`.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 )
 

@@ -19,16 +19,16 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"heed/internal/auditcmd"
 	"heed/internal/check"
-	"heed/internal/clientenv"
-	"heed/internal/console"
+	"heed/internal/command/auditcmd"
+	"heed/internal/command/doctor"
+	"heed/internal/command/identity"
+	"heed/internal/command/plancmd"
+	"heed/internal/command/studycmd"
+	"heed/internal/config/clientenv"
 	"heed/internal/daemon"
-	"heed/internal/doctor"
-	"heed/internal/identity"
-	"heed/internal/plancmd"
-	"heed/internal/run"
-	"heed/internal/studycmd"
+	"heed/internal/daemon/run"
+	"heed/internal/output/console"
 )
 
 // grammar is the command line: one struct per verb, in the verb's own file.

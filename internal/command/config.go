@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/term"
 
-	"heed/internal/access"
+	"heed/internal/base/state"
 	"heed/internal/config"
-	"heed/internal/console"
+	"heed/internal/config/access"
+	"heed/internal/config/route"
 	"heed/internal/control"
 	"heed/internal/daemon"
-	"heed/internal/route"
-	"heed/internal/state"
+	"heed/internal/output/console"
 )
 
 // ConfigCmd is `heed config`: the settings, checked or shown.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/config"
-	"heed/internal/console"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
 	"heed/rules"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/clientenv"
+	"heed/internal/config/clientenv"
 	"heed/internal/tools/testkit"
 )
 

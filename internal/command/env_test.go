@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
 )

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/fleet"
+	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
 )
 

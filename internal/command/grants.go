@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/console"
+	"heed/internal/base/state"
 	"heed/internal/control"
-	"heed/internal/state"
+	"heed/internal/output/console"
 )
 
 // AllowCmd is `heed allow`: grants exceptions for a limited time.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"heed/internal/console"
-	"heed/internal/manual"
+	"heed/internal/output/console"
+	"heed/internal/output/manual"
 )
 
 // HelpCmd is `heed help`: the manual.

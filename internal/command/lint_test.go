@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/rules/lint"
 )

@@ -122,7 +122,7 @@ func (w *watched) held(after string) {
 // dashboardPages are the patterns of its pages, with id in place of that of a decision.
 func dashboardPages(t *testing.T, id string) (all [][2]string) {
 	t.Helper()
-	source, err := os.ReadFile("../admin/dashboard/dashboard.go")
+	source, err := os.ReadFile("../daemon/admin/dashboard/dashboard.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"heed/internal/config"
-	"heed/internal/console"
-	"heed/internal/manual"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
+	"heed/internal/output/console"
+	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
@@ -421,7 +421,7 @@ func TestReadme_IsAFrontPageThatLeadsToTheManual(t *testing.T) {
 	if lines := strings.Count(readme, "\n"); lines > 200 {
 		t.Errorf("the README has %d lines", lines)
 	}
-	for _, m := range regexp.MustCompile("`heed help ([a-z]+)`|internal/manual/([a-z]+)\\.md").FindAllStringSubmatch(readme, -1) {
+	for _, m := range regexp.MustCompile("`heed help ([a-z]+)`|internal/output/manual/([a-z]+)\\.md").FindAllStringSubmatch(readme, -1) {
 		if _, ok := manual.Lookup(m[1] + m[2]); !ok {
 			t.Errorf("the README names the topic %s, which does not exist", m[1]+m[2])
 		}

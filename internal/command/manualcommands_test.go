@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/manual"
+	"heed/internal/output/manual"
 )
 
 // The commands of the manual about the record are run, and what they print is

@@ -6,7 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 )
 
 // Verb is a command of the grammar, for documents and completions that are made from it.

@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/output/console"
 	"heed/internal/pace"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/manual"
+	"heed/internal/output/manual"
 )
 
 func TestHelp_UsesThePagerOnATerminal(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"testing"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 )
 
 // `heed config password` prints the line for a password that a program writes to it.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 )
 

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 )
 

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/manual"
+	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/console"
+	"heed/internal/audit/counts"
 	"heed/internal/control"
-	"heed/internal/counts"
-	"heed/internal/fleet"
+	"heed/internal/output/console"
+	"heed/internal/pace/fleet"
 	"heed/proxy/limit"
 )
 

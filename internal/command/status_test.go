@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/console"
+	"heed/internal/audit/counts"
 	"heed/internal/control"
-	"heed/internal/counts"
-	"heed/internal/fleet"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
+	"heed/internal/output/console"
+	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 )

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/audit/counts"
+	"heed/internal/base/state"
 	"heed/internal/config"
-	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/counts"
-	"heed/internal/figures"
-	"heed/internal/reason"
-	"heed/internal/state"
+	"heed/internal/judge/reason"
+	"heed/internal/output/console"
+	"heed/internal/output/figures"
 )
 
 // mostBusy is how many clients, and how many sites, are printed for a person.

@@ -24,7 +24,7 @@ import (
 // client with a purpose as they come to one without.
 func TestPagesAreTheSameForClientsWithAPurpose(t *testing.T) {
 	t.Parallel()
-	heads, err := filepath.Glob(filepath.Join(testkit.Root(t), "internal/signal/testdata/heads/*.html"))
+	heads, err := filepath.Glob(filepath.Join(testkit.Root(t), "internal/judge/signal/testdata/heads/*.html"))
 	if err != nil || len(heads) < 30 {
 		t.Fatalf("%d heads, %v", len(heads), err)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/access"
-	"heed/internal/acl"
+	"heed/internal/config/access"
+	"heed/internal/judge/acl"
 )
 
 // AccessConfig holds [access]: which clients may use heed, and which destinations it connects to.

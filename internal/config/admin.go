@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/access"
+	"heed/internal/config/access"
 )
 
 // AdminConfig holds [admin]: the listener for operators, with metrics and health.

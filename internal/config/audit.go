@@ -6,7 +6,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/console"
+	"heed/internal/output/console"
 )
 
 // AuditConfig holds [audit]: where decisions are recorded, for how long, and what is redacted.

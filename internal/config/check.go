@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	"heed/internal/acl"
-	"heed/internal/console"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/rules"
 )
 

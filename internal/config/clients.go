@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -17,9 +17,9 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/console"
-	"heed/internal/ownfile"
+	"heed/internal/base/ownfile"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/proxy/limit"
 	"heed/rules"
 )

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/console"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
 	"heed/proxy/limit"

@@ -14,7 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 )
 
 // decode overwrites the settings of c with those of a TOML document. The error lists

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/access"
+	"heed/internal/config/access"
 )
 
 // File is a file that a setting names.

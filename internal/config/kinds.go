@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/proxy/limit"
 )
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/acl"
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 )
 
 // RecordedSettings holds everything that decisions depend on besides robots.txt, as the

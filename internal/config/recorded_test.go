@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 )
 

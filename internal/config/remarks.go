@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/acl"
-	"heed/internal/ownfile"
+	"heed/internal/base/ownfile"
+	"heed/internal/judge/acl"
 )
 
 // Remarks returns what is valid in the settings and cannot be meant: entries that never apply,

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"heed/internal/console"
-	"heed/internal/ownfile"
+	"heed/internal/base/ownfile"
+	"heed/internal/output/console"
 )
 
 // Prefixes of a reference, which a setting that may contain a password accepts in place

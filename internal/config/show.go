@@ -12,7 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"heed/internal/console"
+	"heed/internal/output/console"
 )
 
 // suggest returns a hint for the unknown key full in the table path of type t, and the

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/ownfile"
-	"heed/internal/passport"
+	"heed/internal/base/ownfile"
+	"heed/internal/judge/acl"
+	"heed/internal/trust/passport"
 	"heed/rules"
 )
 

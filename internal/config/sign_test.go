@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/passport"
 	"heed/internal/tools/testkit"
+	"heed/internal/trust/passport"
 	"heed/rules"
 )
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/fleet"
-	"heed/internal/ownfile"
+	"heed/internal/base/ownfile"
+	"heed/internal/pace/fleet"
 	"heed/proxy/upstream"
 )
 

@@ -25,9 +25,9 @@ import (
 	"syscall"
 	"time"
 
-	"heed/internal/console"
-	"heed/internal/ownfile"
-	"heed/internal/state"
+	"heed/internal/base/ownfile"
+	"heed/internal/base/state"
+	"heed/internal/output/console"
 	"heed/rules"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/state"
+	"heed/internal/base/state"
 )
 
 func TestHeed_TheControlSocketLiesInTheStateDirectory(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/console"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/rules"
 )
 

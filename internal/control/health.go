@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/console"
-	"heed/internal/counts"
+	"heed/internal/audit/counts"
+	"heed/internal/output/console"
 )
 
 // NotReady returns why heed serves no requests, refuses all of them, or all to sites with a

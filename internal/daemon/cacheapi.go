@@ -12,11 +12,11 @@ import (
 
 	"heed/cache"
 	"heed/internal/check"
-	"heed/internal/console"
+	"heed/internal/check/why"
+	"heed/internal/config/route"
 	"heed/internal/control"
-	"heed/internal/fleet"
-	"heed/internal/route"
-	"heed/internal/why"
+	"heed/internal/output/console"
+	"heed/internal/pace/fleet"
 	"heed/proxy/usage"
 	"heed/rules"
 )

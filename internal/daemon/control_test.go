@@ -19,16 +19,16 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/ca"
+	"heed/internal/audit/counts"
+	"heed/internal/base/state"
 	"heed/internal/check"
 	"heed/internal/config"
-	"heed/internal/console"
+	"heed/internal/config/route"
 	"heed/internal/control"
-	"heed/internal/counts"
+	"heed/internal/output/console"
 	"heed/internal/pace"
-	"heed/internal/route"
-	"heed/internal/state"
 	"heed/internal/tools/testkit"
+	"heed/internal/trust/ca"
 )
 
 // startDaemon runs a heed without a shared listener in this process until the

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"heed/internal/config"
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 )
 

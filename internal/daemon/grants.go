@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/base/ownfile"
 	"heed/internal/config"
-	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/ownfile"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/rules"
 )
 

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/config"
-	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/judge"
+	"heed/internal/judge/acl"
+	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
 	"heed/rules"

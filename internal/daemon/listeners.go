@@ -15,7 +15,7 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/control"
-	"heed/internal/redirect"
+	"heed/internal/judge/redirect"
 	"heed/proxy"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/config"
-	"heed/internal/logs"
+	"heed/internal/daemon/logs"
 	"heed/internal/tools/testkit"
 )
 

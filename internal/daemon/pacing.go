@@ -16,12 +16,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/console"
-	"heed/internal/fleet"
-	"heed/internal/memo"
-	"heed/internal/ownfile"
+	"heed/internal/base/memo"
+	"heed/internal/base/ownfile"
+	"heed/internal/output/console"
 	"heed/internal/pace"
-	"heed/internal/retryafter"
+	"heed/internal/pace/fleet"
+	"heed/internal/pace/retryafter"
 	"heed/rules"
 )
 

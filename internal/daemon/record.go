@@ -13,12 +13,12 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/base/ownfile"
+	"heed/internal/base/state"
 	"heed/internal/config"
-	"heed/internal/console"
-	"heed/internal/logs"
-	"heed/internal/ownfile"
-	"heed/internal/state"
-	"heed/internal/systemd"
+	"heed/internal/daemon/logs"
+	"heed/internal/daemon/systemd"
+	"heed/internal/output/console"
 )
 
 // maxBackgroundLog is the size in bytes at which the log of a background heed is rotated.

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/output/console"
 )
 
 // maxQueued is the greatest number of log lines that wait for a slow run. Further lines

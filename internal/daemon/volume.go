@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"heed/internal/audit/store"
+	"heed/internal/base/ownfile"
+	"heed/internal/base/state"
 	"heed/internal/config"
-	"heed/internal/ownfile"
-	"heed/internal/route"
-	"heed/internal/state"
+	"heed/internal/config/route"
 )
 
 // volume is a state directory that may be on a volume of a platform, which sets the

@@ -14,8 +14,8 @@ import (
 	"errors"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

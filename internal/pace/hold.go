@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"heed/internal/retryafter"
+	"heed/internal/pace/retryafter"
 	"heed/rules"
 )
 

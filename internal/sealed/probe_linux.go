@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"heed/internal/ownfile"
+	"heed/internal/base/ownfile"
 )
 
 // deniedError is the error of a stage that the machine does not permit.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 )
 
 // Bounds of Memory.

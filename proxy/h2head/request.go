@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2/hpack"
 
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
 	"heed/proxy/limit"
 	"heed/rules"
 )

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"heed/internal/structured"
+	"heed/internal/base/structured"
 )
 
 // This file edits the fields of messages that pass through the proxy, of whatever version:

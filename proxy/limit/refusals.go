@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 )
 
 // How a client is slowed down that keeps requesting what it is refused.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"heed/internal/audit"
-	"heed/internal/reason"
-	"heed/internal/signal"
+	"heed/internal/judge/reason"
+	"heed/internal/judge/signal"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"

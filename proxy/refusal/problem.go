@@ -15,8 +15,8 @@ import (
 	"time"
 	"unicode"
 
-	"heed/internal/acl"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/acl"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"heed/internal/base/safetext"
 	"heed/internal/pace"
-	"heed/internal/safetext"
 	"heed/rules"
 )
 

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/judge/reason"
 	"heed/internal/pace"
-	"heed/internal/reason"
 	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
 	"heed/proxy/upstream"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"heed/internal/signal"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

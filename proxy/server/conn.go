@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/memory"
+	"heed/internal/base/memory"
 	"heed/proxy/http1"
 	"heed/rules"
 )

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

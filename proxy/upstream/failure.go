@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/proxy/http1"
 )
 

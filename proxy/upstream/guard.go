@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

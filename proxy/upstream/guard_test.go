@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"heed/cache"
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
 	"heed/rules"
 )

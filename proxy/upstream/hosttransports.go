@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

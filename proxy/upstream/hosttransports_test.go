@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 )
 
 func pattern(t *testing.T, text string) []acl.HostPattern {

@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 	"heed/proxy/http1"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"heed/internal/passport"
+	"heed/internal/trust/passport"
 	"heed/proxy/http1"
 )
 

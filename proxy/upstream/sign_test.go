@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"heed/internal/passport"
+	"heed/internal/trust/passport"
 )
 
 // net/http sends a request again over HTTP/2 whose stream the site has refused. Each time it

@@ -30,7 +30,7 @@ import (
 	"syscall"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/judge/acl"
 )
 
 // Limits of the connections to sites.

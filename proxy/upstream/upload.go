@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/memory"
+	"heed/internal/base/memory"
 	"heed/proxy/http1"
 )
 

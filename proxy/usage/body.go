@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/signal/page"
+	"heed/internal/judge/signal/page"
 )
 
 // Bounds of what is read of a page before it is delivered.

@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"heed/internal/signal/page"
+	"heed/internal/judge/signal/page"
 )
 
 var html = http.Header{"Content-Type": {"text/html; charset=utf-8"}}

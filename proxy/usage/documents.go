@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"heed/internal/signal"
+	"heed/internal/judge/signal"
 	"heed/proxy/upstream"
 	"heed/rules"
 )

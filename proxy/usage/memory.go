@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/memo"
-	"heed/internal/signal"
-	"heed/internal/signal/page"
+	"heed/internal/base/memo"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/page"
 	"heed/rules"
 )
 

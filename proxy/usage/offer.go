@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/coding"
+	"heed/internal/base/coding"
 )
 
 // dictionaryFields name a dictionary that the client has (RFC 9842 §2.2, §2.3): a site uses it

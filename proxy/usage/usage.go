@@ -1,5 +1,5 @@
 // Package usage judges requests and answers by what sites state about the use of their
-// pages (heed/internal/signal), for the purposes that a client states.
+// pages (heed/internal/judge/signal), for the purposes that a client states.
 //
 // Before a request is sent, Judge.Request judges it by robots.txt and by the documents that
 // its purposes need (documents.go). When the answer has begun, Judge.Answer judges it by
@@ -13,9 +13,9 @@ import (
 	"time"
 	"weak"
 
-	"heed/internal/memo"
-	"heed/internal/signal"
-	"heed/internal/signal/page"
+	"heed/internal/base/memo"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/page"
 	"heed/rules"
 )
 

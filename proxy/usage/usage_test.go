@@ -13,8 +13,8 @@ import (
 	"unsafe"
 	"weak"
 
-	"heed/internal/signal"
-	"heed/internal/signal/page"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/page"
 	"heed/rules"
 )
 

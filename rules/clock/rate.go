@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 )
 
 // Rate is a number of documents that may be fetched in a time (Conner 1996).

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 )
 
 // Most is the longest time that is read; a longer one counts as this.

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 	"heed/rules"
 )
 

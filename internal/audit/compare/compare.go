@@ -8,8 +8,8 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/memo"
-	"heed/internal/safetext"
+	"heed/internal/base/memo"
+	"heed/internal/base/safetext"
 	"heed/rules"
 )
 

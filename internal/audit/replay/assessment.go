@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/judge"
-	"heed/internal/reason"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/reason"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

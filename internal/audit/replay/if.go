@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"heed/internal/acl"
 	"heed/internal/audit/store"
-	"heed/internal/memo"
+	"heed/internal/base/memo"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

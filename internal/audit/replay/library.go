@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"sync"
 
-	"heed/internal/acl"
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
-	"heed/internal/memo"
-	"heed/internal/signal"
+	"heed/internal/base/memo"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
-	"heed/internal/memo"
-	"heed/internal/safetext"
+	"heed/internal/base/memo"
+	"heed/internal/base/safetext"
 	"heed/rules"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
-	"heed/internal/memo"
-	"heed/internal/signal"
+	"heed/internal/base/memo"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"heed/internal/acl"
 	"heed/internal/audit/store"
 	"heed/internal/judge"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

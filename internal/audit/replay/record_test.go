@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/judge"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

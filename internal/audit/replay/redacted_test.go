@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/judge"
+	"heed/internal/judge/acl"
 	"heed/rules"
 )
 

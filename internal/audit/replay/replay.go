@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"heed/internal/acl"
 	"heed/internal/audit/store"
+	"heed/internal/base/safetext"
 	"heed/internal/judge"
-	"heed/internal/safetext"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/signal"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"heed/internal/acl"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
-	"heed/internal/reason"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/reason"
 	"heed/internal/tools/audittest"
 )
 

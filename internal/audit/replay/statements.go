@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 
-	"heed/internal/acl"
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
-	"heed/internal/signal"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
 	"heed/rules"
 )
 

@@ -8,7 +8,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
-	"heed/internal/why"
+	"heed/internal/check/why"
 	"heed/rules"
 )
 

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/judge"
-	"heed/internal/signal"
-	"heed/internal/signal/page"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/page"
 	"heed/rules"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 	"heed/rules"
 )
 

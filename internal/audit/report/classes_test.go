@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/audit/counts"
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/counts"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
 	"heed/rules"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/figures"
-	"heed/internal/memo"
+	"heed/internal/base/memo"
+	"heed/internal/output/figures"
 	"heed/rules"
 )
 

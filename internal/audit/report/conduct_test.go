@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/accesslog"
+	"heed/internal/analysis/accesslog"
+	"heed/internal/analysis/study"
 	"heed/internal/audit/report"
-	"heed/internal/study"
-	"heed/internal/table"
+	"heed/internal/output/table"
 )
 
 // visits is a record of a client's requests for pages of one site, at the given

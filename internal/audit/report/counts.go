@@ -6,7 +6,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
 	"heed/rules"
 )
 

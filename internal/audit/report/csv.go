@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/reason"
-	"heed/internal/table"
+	"heed/internal/judge/reason"
+	"heed/internal/output/table"
 )
 
 // cubeColumns are the columns of WriteCSV; the first is named as Report.By is.

@@ -11,7 +11,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/table"
+	"heed/internal/output/table"
 )
 
 // exported returns the lines of an export as JSON.

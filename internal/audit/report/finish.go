@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"heed/internal/audit"
-	"heed/internal/figures"
-	"heed/internal/memo"
-	"heed/internal/reason"
+	"heed/internal/base/memo"
+	"heed/internal/judge/reason"
+	"heed/internal/output/figures"
 	"heed/rules"
 )
 

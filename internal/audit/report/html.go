@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/figures"
-	"heed/internal/safetext"
-	"heed/internal/table"
+	"heed/internal/base/safetext"
+	"heed/internal/output/figures"
+	"heed/internal/output/table"
 )
 
 //go:embed page.html

@@ -11,10 +11,10 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
-	"heed/internal/figures"
-	"heed/internal/reason"
-	"heed/internal/safetext"
-	"heed/internal/table"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/reason"
+	"heed/internal/output/figures"
+	"heed/internal/output/table"
 )
 
 // methods is what the paragraph on methods says of all records; it is gathered from

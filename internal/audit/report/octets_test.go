@@ -16,8 +16,8 @@ import (
 	"heed/internal/audit/replay"
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/safetext"
-	"heed/internal/table"
+	"heed/internal/base/safetext"
+	"heed/internal/output/table"
 	"heed/rules"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
-	"heed/internal/reason"
-	"heed/internal/table"
+	"heed/internal/judge/reason"
+	"heed/internal/output/table"
 )
 
 //go:embed codebook.csv

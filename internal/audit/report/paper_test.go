@@ -16,7 +16,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/figures"
+	"heed/internal/output/figures"
 )
 
 // papered writes the tables about the records and returns where they are.

@@ -5,7 +5,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
 )
 
 // Report summarizes the decisions of records. Lists are

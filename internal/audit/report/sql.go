@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"heed/internal/audit/store"
-	"heed/internal/reason"
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/reason"
 )
 
 //go:embed conduct.sql

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/figures"
-	"heed/internal/signal"
-	"heed/internal/table"
+	"heed/internal/judge/signal"
+	"heed/internal/output/figures"
+	"heed/internal/output/table"
 )
 
 // chapter is a table of the report for people. Programs get all rows of all lists.

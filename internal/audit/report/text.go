@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"heed/internal/audit/uses"
-	"heed/internal/figures"
-	"heed/internal/reason"
-	"heed/internal/safetext"
-	"heed/internal/table"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/reason"
+	"heed/internal/output/figures"
+	"heed/internal/output/table"
 	"heed/rules"
 )
 

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
-	"heed/internal/figures"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
+	"heed/internal/output/figures"
 )
 
 // Period is what was asked in a part of the time.

@@ -8,10 +8,10 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
-	"heed/internal/memo"
-	"heed/internal/safetext"
-	"heed/internal/signal"
-	"heed/internal/table"
+	"heed/internal/base/memo"
+	"heed/internal/base/safetext"
+	"heed/internal/judge/signal"
+	"heed/internal/output/table"
 )
 
 // Use is what sites state about the use of their pages, and what they answered: the

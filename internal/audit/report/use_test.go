@@ -14,7 +14,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/table"
+	"heed/internal/output/table"
 )
 
 // What sites state, as a record has it.
@@ -239,7 +239,7 @@ func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 // The manual has every field of an export, and no other.
 func TestExport_EveryFieldIsInTheManual(t *testing.T) {
 	t.Parallel()
-	manual, err := os.ReadFile("../../manual/record.md")
+	manual, err := os.ReadFile("../../output/manual/record.md")
 	must(t, err)
 	_, list, found := strings.Cut(string(manual), "`heed audit export`:\n\n")
 	list, _, _ = strings.Cut(list, "\n\n")

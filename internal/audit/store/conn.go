@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/sqlite"
+	"heed/internal/base/sqlite"
 )
 
 // conn is a connection to the database of a record.

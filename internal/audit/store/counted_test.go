@@ -11,7 +11,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
 	"heed/rules"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/memo"
-	"heed/internal/reason"
+	"heed/internal/base/memo"
+	"heed/internal/judge/reason"
 )
 
 // countPeriod is the length of the periods in the table counts, in microseconds, and second

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/counts"
+	"heed/internal/audit/counts"
 	"heed/rules"
 )
 

@@ -10,8 +10,8 @@ import (
 	"os"
 
 	"heed/internal/audit/store/wal"
-	"heed/internal/ownfile"
-	"heed/internal/sqlite"
+	"heed/internal/base/ownfile"
+	"heed/internal/base/sqlite"
 )
 
 // files are audit.db and the two files that SQLite keeps beside it, its write-ahead log and

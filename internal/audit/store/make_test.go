@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/sqlite"
+	"heed/internal/base/sqlite"
 )
 
 // made is a record that a test writes without a heed: rows and commits as the

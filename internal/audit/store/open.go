@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"heed/internal/audit/store/wal"
-	"heed/internal/ownfile"
-	"heed/internal/sqlite"
+	"heed/internal/base/ownfile"
+	"heed/internal/base/sqlite"
 )
 
 // view opens the record at path for reading, to which a heed may be writing. The error

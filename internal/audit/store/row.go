@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
 )
 
 //go:embed schema.sql

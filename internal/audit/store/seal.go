@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"heed/internal/memo"
+	"heed/internal/base/memo"
 )
 
 // Seal is a head noted earlier, which Verify looks for in the chain.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
 	"heed/rules"
 )
 

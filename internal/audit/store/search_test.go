@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/audit/counts"
 	"heed/internal/audit/store"
-	"heed/internal/counts"
-	"heed/internal/memo"
-	"heed/internal/reason"
+	"heed/internal/base/memo"
+	"heed/internal/judge/reason"
 	"heed/internal/tools/audittest"
 	"heed/rules"
 )

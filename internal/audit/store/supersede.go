@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/sqlite"
+	"heed/internal/base/sqlite"
 )
 
 // supersede moves a record of an earlier layout, which has all rows of its tail, aside

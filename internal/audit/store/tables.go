@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"heed/internal/audit"
-	"heed/internal/reason"
+	"heed/internal/judge/reason"
 )
 
 //go:embed tables

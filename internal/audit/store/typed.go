@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/reason"
+	"heed/internal/judge/acl"
+	"heed/internal/judge/reason"
 	"heed/rules"
 )
 

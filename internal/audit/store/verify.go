@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/sqlite"
+	"heed/internal/base/sqlite"
 	"heed/rules"
 )
 

@@ -1,4 +1,4 @@
-// Package uses reads what a record has about the use of pages (heed/internal/signal), and
+// Package uses reads what a record has about the use of pages (heed/internal/judge/signal), and
 // judges recorded requests by it: for the purposes that their clients stated, and for
 // others.
 //
@@ -12,9 +12,9 @@ import (
 	"fmt"
 	"slices"
 
-	"heed/internal/memo"
-	"heed/internal/signal"
-	"heed/internal/signal/page"
+	"heed/internal/base/memo"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/page"
 	"heed/rules"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"heed/internal/audit/uses"
-	"heed/internal/signal"
-	"heed/internal/signal/page"
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/page"
 	"heed/rules"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"heed/internal/ca"
+	"heed/internal/trust/ca"
 )
 
 // bench is a run of the benchmark.

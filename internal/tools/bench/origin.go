@@ -19,7 +19,7 @@ import (
 	"text/template"
 	"time"
 
-	"heed/internal/ca"
+	"heed/internal/trust/ca"
 )
 
 // siteName is the host of all cases with one site.

@@ -132,7 +132,7 @@ func (j *job) build(t target) (string, error) {
 // changes the result is passed on.
 func (j *job) buildIn(root, path string, t target, env []string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-pgo="+filepath.Join("internal", "tools", "bench", "cpu.pgo"),
-		"-ldflags", "-s -w -buildid= -X heed/internal/console.release="+j.release.version, "-o", path, ".")
+		"-ldflags", "-s -w -buildid= -X heed/internal/output/console.release="+j.release.version, "-o", path, ".")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
 	cmd.Env = append(cmd.Env, env...)

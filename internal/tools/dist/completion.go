@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"heed/internal/command"
-	"heed/internal/manual"
+	"heed/internal/output/manual"
 )
 
 // bashCompletion returns a completion for bash: commands, flags, the values of flags that

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"heed/internal/command"
-	"heed/internal/manual"
+	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"heed/internal/command"
-	"heed/internal/manual"
+	"heed/internal/output/manual"
 )
 
 // manPage returns heed(1), in the macros of man(7), from the grammar of the command line

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/base/state"
 	"heed/internal/command"
-	"heed/internal/state"
 	"heed/internal/tools/testkit"
 )
 

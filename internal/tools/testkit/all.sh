@@ -269,8 +269,8 @@ system_calls='^TestSystemCallsOfARequest$'
 # form, and the heed under test (testkit.Binary) has it too. Of the others, audit/store,
 # fleet and counts share something: they need SQLite, go-redis and Prometheus's client,
 # which would be half of what is compiled for the race detector.
-raced='./proxy/... ./cache ./internal/access ./internal/memo ./internal/pace
-	./internal/signal/fetch'
+raced='./proxy/... ./cache ./internal/config/access ./internal/base/memo ./internal/pace
+	./internal/judge/signal/fetch'
 
 # Compiling, linking and checking are cheaper with more memory: go-redis, which takes most,
 # 14 CPU seconds with 2 GiB and 25 with one.
@@ -377,15 +377,15 @@ step 'go test, of system calls' go_test -run "$system_calls" -- ./internal/tools
 if [ -z "${HEED_TEST_FULL:-}" ]; then
 	printf '\n== left out; HEED_TEST_FULL=1 runs these as well, and the others in full\n'
 	echo 'staticcheck'
-	echo 'the race detector, in internal/audit/store, internal/counts, internal/fleet and heed itself'
+	echo 'the race detector, in internal/audit/store, internal/audit/counts, internal/pace/fleet and heed itself'
 	{
 		grep -rh -A1 --include='*_test.go' 'if !testkit\.Full {' . | sed -n 's/.*t\.Skip("\(.*\)")/\1/p'
 		sed -n "s/^\[!full\] skip '\(.*\)'$/\1/p" internal/command/testdata/script/*.txtar | sed "s/''/'/g"
 	} | sort -u
 fi
 
-tr '\n' ' ' <internal/manual/languages.md | sed -n 's/.*Not tried there: \([^.]*\(\.[^ ][^.]*\)*\)\. .*/\nnot run, although the manual names them: \1\n/p'
+tr '\n' ' ' <internal/output/manual/languages.md | sed -n 's/.*Not tried there: \([^.]*\(\.[^ ][^.]*\)*\)\. .*/\nnot run, although the manual names them: \1\n/p'
 
-[ "$(id -u)" = 0 ] || printf '\nleft out, since only root can make files of other users, and run heed as them:\ntests in internal/ownfile, and of volumes in internal/command\n'
+[ "$(id -u)" = 0 ] || printf '\nleft out, since only root can make files of other users, and run heed as them:\ntests in internal/base/ownfile, and of volumes in internal/command\n'
 
 printf '\nPASSED: gofmt, go vet and all tests, in %s s\n' "$(($(date +%s) - begun))"

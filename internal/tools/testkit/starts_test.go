@@ -18,7 +18,7 @@ import (
 // bounds it.
 func TestHouse_EveryGoroutineAndTimerHasALimit(t *testing.T) {
 	found := map[string]int{}
-	for _, dir := range []string{"proxy", "cache", "internal/pace", "internal/fleet", "internal/signal/fetch"} {
+	for _, dir := range []string{"proxy", "cache", "internal/pace", "internal/judge/signal/fetch"} {
 		err := filepath.WalkDir(filepath.Join(Root(t), dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"heed/internal/ownfile"
+	"heed/internal/base/ownfile"
 )
 
 // Bounds of the tail.

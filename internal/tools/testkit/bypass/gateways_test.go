@@ -26,7 +26,7 @@ var gateways = []struct {
 // have these addresses, and addr is the proxy's own.
 func manualLines(t testing.TB, comment, heed, site, addr string) string {
 	t.Helper()
-	_, after, found := strings.Cut(testkit.Read(t, testkit.Root(t)+"/internal/manual/other-proxies.md"), "    "+comment+"\n")
+	_, after, found := strings.Cut(testkit.Read(t, testkit.Root(t)+"/internal/output/manual/other-proxies.md"), "    "+comment+"\n")
 	if !found {
 		t.Fatalf("the manual has no lines %q", comment)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/manual"
+	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
 )
 

@@ -261,7 +261,7 @@ var manualRow = regexp.MustCompile(`(?m)^    (v\d)  (/\S+) +(all|strict) +(\S.*)
 // what the profiles refuse.
 func (s *stand) checkManual() {
 	s.Helper()
-	rows := manualRow.FindAllStringSubmatch(testkit.Read(s, testkit.Root(s)+"/internal/manual/rules.md"), -1)
+	rows := manualRow.FindAllStringSubmatch(testkit.Read(s, testkit.Root(s)+"/internal/output/manual/rules.md"), -1)
 	if len(rows) != 6 {
 		s.Errorf("the manual's table of readings has %d rows", len(rows))
 	}

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"heed/internal/safetext"
+	"heed/internal/base/safetext"
 	"heed/internal/tools/testkit"
 	"heed/proxy/http1"
 	"heed/rules"

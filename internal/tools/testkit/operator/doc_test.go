@@ -108,7 +108,7 @@ rule_files: [%q]
 scrape_configs:
   - job_name: heed
     static_configs: [{ targets: [%q] }]
-`, filepath.Join(testkit.Root(t), "internal/counts/monitoring/alerts.yml"), h.admin))
+`, filepath.Join(testkit.Root(t), "internal/audit/counts/monitoring/alerts.yml"), h.admin))
 	p := &prometheus{t, testkit.FreeAddr(t)}
 	cmd := exec.Command(testkit.Program(t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.addr, "--log.level=warn")
 	cmd.Env = []string{"GOMAXPROCS=1"}

@@ -301,7 +301,7 @@ func TestRKeepsTheProfileOfTheUser(t *testing.T) {
 // Each library of which the manual says that it needs only heed run is run here, or the manual
 // names it among those that are not.
 func TestWhatTheManualPromisesIsRun(t *testing.T) {
-	text := testkit.Read(t, filepath.Join(testkit.Root(t), "internal/manual/languages.md"))
+	text := testkit.Read(t, filepath.Join(testkit.Root(t), "internal/output/manual/languages.md"))
 	head, table, _ := strings.Cut(text, "gives up after\n")
 	width := len(head) - strings.LastIndex(head, "\n") - 1 // up to the last column
 	table, rest, _ := strings.Cut(table, "\n\n")

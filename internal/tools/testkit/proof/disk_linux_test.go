@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
-	"heed/internal/ownfile"
+	"heed/internal/base/ownfile"
 	"heed/internal/tools/testkit"
 )
 

@@ -1,0 +1,475 @@
+package policyfile
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/cache"
+	"heed/internal/base/sqlite"
+	"heed/internal/tools/testkit"
+)
+
+// openFile opens the file in dir; heard is what the log was told.
+func openFile(t *testing.T, dir string, limit int64) (f *File, heard *bytes.Buffer) {
+	t.Helper()
+	heard = &bytes.Buffer{}
+	f, err := Open(filepath.Join(dir, "policies.db"), limit, slog.New(slog.NewTextHandler(heard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, heard
+}
+
+// closeFile closes f and has SQLite go over every page of what it wrote.
+func closeFile(t *testing.T, f *File) {
+	t.Helper()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := sqlite.Open(f.path, "ro", lockTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if row, err := c.One("PRAGMA integrity_check"); err != nil || row[0] != "ok" {
+		t.Errorf("the file is corrupt: %v, %v", row, err)
+	}
+}
+
+func holds(t *testing.T, k cache.PolicyStore, key, record, snapshot string) {
+	t.Helper()
+	r, s, ok := k.Load(key)
+	if !ok || string(r) != record || string(s) != snapshot {
+		t.Errorf("%s: %q %.60q %v, want %q %.60q", key, r, s, ok, record, snapshot)
+	}
+}
+
+func lacks(t *testing.T, k cache.PolicyStore, key string) {
+	t.Helper()
+	if r, s, ok := k.Load(key); ok || r != nil {
+		t.Errorf("%s: %q %q, want nothing", key, r, s)
+	}
+}
+
+func TestHeed_WhatIsSavedIsThereAfterwards(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, heard := openFile(t, dir, 1<<30)
+	k := f.ForRoute("")
+	k.Save("both", []byte("r1"), []byte("s1"))
+	k.Save("changed", []byte("r1"), []byte("s1"))
+	k.Save("dropped", []byte("r1"), []byte("s1"))
+	k.Save("again", []byte("r1"), []byte("s1"))
+	check := func() {
+		t.Helper()
+		holds(t, k, "both", "r1", "s1")
+		holds(t, k, "changed", "r2", "s2")
+		lacks(t, k, "dropped")
+		holds(t, k, "again", "r2", "")
+		lacks(t, k, "never")
+	}
+	change := func() {
+		k.Save("changed", []byte("r2"), []byte("s2"))
+		k.Drop("dropped")
+		k.Drop("again")
+		k.Save("again", []byte("r2"), nil)
+	}
+	change()
+	check() // all of it waits
+	f.Flush()
+	check() // all of it is on disk
+	change()
+	check() // some of it is on disk, some waits
+	closeFile(t, f)
+	lacks(t, k, "both")
+	f, _ = openFile(t, dir, 1<<30)
+	k = f.ForRoute("")
+	check()
+	closeFile(t, f)
+	if heard.Len() > 0 {
+		t.Errorf("the log heard %s", heard)
+	}
+}
+
+// Who forgets a site forgets what it told single clients, too.
+func TestHeed_AFamilyIsDroppedWithItsHead(t *testing.T) {
+	t.Parallel()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k := f.ForRoute("")
+	all := []string{"a\n\n", "a\n\nas x", "a\n\nas y"}
+	for name, flush := range map[string]func() bool{"waiting": func() bool { return true }, "written": f.Flush} {
+		for _, key := range append(all, "a\nas z", "b\n") {
+			k.Save(key, []byte("r"), []byte("s"))
+		}
+		flush()
+		k.Drop("a\n\n")
+		for _, key := range all {
+			lacks(t, k, key)
+		}
+		k.Save("a\n\n", []byte("r2"), nil)
+		k.Save("a\n\nas x", []byte("r2"), nil)
+		check := func() {
+			t.Helper()
+			holds(t, k, "a\n\n", "r2", "")
+			holds(t, k, "a\n\nas x", "r2", "")
+			lacks(t, k, "a\n\nas y")
+			holds(t, k, "a\nas z", "r", "s")
+			holds(t, k, "b\n", "r", "s")
+		}
+		check()
+		f.Flush()
+		check()
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	closeFile(t, f)
+}
+
+func TestHeed_TheDiskIsAtMostASecondBehind(t *testing.T) {
+	t.Parallel()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k := f.ForRoute("")
+	for n := range 100 {
+		k.Save(fmt.Sprint(n), []byte("r"), []byte("s"))
+	}
+	testkit.Until(t, "it is on disk", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.pending)+len(f.writing) == 0
+	})
+	r, s, err := f.db.read(k.(*fileStore).prefix + "7")
+	if string(r) != "r" || string(s) != "s" || err != nil {
+		t.Errorf("on disk: %q %q, %v", r, s, err)
+	}
+	if writeDelay > time.Second/2 {
+		t.Errorf("what is saved waits for %v", writeDelay)
+	}
+	closeFile(t, f)
+}
+
+// What was fetched through one proxy must not be given to who goes through
+// another.
+func TestHeed_WaysToTheSitesShareAFileAndNothingElse(t *testing.T) {
+	t.Parallel()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	one, other := f.ForRoute("one"), f.ForRoute("other")
+	one.Save("key", []byte("r"), []byte("s"))
+	f.Flush()
+	lacks(t, other, "key")
+	other.Drop("key")
+	f.Flush()
+	holds(t, one, "key", "r", "s")
+	holds(t, f.ForRoute("one"), "key", "r", "s")
+	closeFile(t, f)
+}
+
+func TestHeed_TheFileIsForItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	defer closeFile(t, f)
+	info, err := os.Stat(f.path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	_, err = Open(filepath.Join(f.path, "x.db"), 1<<30, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "cannot be opened: not a directory\nMake its directory") {
+		t.Errorf("in no directory: %v", err)
+	}
+}
+
+func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
+	t.Parallel()
+	const limit, each, count = 2 << 20, 3000, 1875 // three times what there is room for
+	f, heard := openFile(t, t.TempDir(), limit)
+	k := f.ForRoute("")
+	body := bytes.Repeat([]byte("x"), each)
+	for n := range count {
+		k.Save(fmt.Sprint("key ", n*7919%count), []byte("record"), body)
+		if n%100 == 99 {
+			f.Flush()
+		}
+	}
+	f.Flush()
+	kept := 0
+	for n := range count {
+		if _, _, ok := k.Load(fmt.Sprint("key ", n*7919%count)); ok {
+			kept++
+		} else if n > count-count/10 {
+			t.Fatalf("number %d of %d is gone; the log heard %q", n, count, heard)
+		}
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes, %d of %d policies, limit %d", info.Size(), kept, count, limit)
+	if info.Size() > 2*limit || kept < limit/each/2 {
+		t.Errorf("%d bytes, %d policies", info.Size(), kept)
+	}
+	k.Save("large", []byte("r"), make([]byte, limit/4))
+	f.Flush()
+	lacks(t, k, "large")
+	closeFile(t, f)
+	if heard.Len() > 0 {
+		t.Errorf("the log heard %s", heard)
+	}
+}
+
+// A file written under a larger limit is made smaller at the start, without a policy to save.
+func TestHeed_ASmallerLimitHoldsFromTheStart(t *testing.T) {
+	const limit, each = 8 << 20, 100_000
+	dir := t.TempDir()
+	f, _ := openFile(t, dir, limit)
+	for n := range limit / each {
+		f.ForRoute("").Save(fmt.Sprint("key ", n), []byte("r"), make([]byte, each))
+		f.Flush()
+	}
+	closeFile(t, f)
+	f, _ = openFile(t, dir, limit/8)
+	closeFile(t, f)
+	if info, err := os.Stat(f.path); err != nil || info.Size() > limit/8+limit/64 {
+		t.Errorf("%v: %d octets, limit %d", err, info.Size(), limit/8)
+	}
+	f, _ = openFile(t, dir, limit/8)
+	holds(t, f.ForRoute(""), fmt.Sprint("key ", limit/each-1), "r", string(make([]byte, each)))
+	closeFile(t, f)
+}
+
+func TestRFC9309_ExpiredCopiesAreDeletedFromTheDisk(t *testing.T) {
+	t.Parallel()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k := f.ForRoute("").(*fileStore)
+	batch := map[string]change{k.prefix + "old": {record: []byte("r")}}
+	if err := f.db.write(f.limit, batch, time.Now().Add(-maxAge-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, k, "old", "r", "")
+	k.Save("new", []byte("r"), nil)
+	f.Flush()
+	lacks(t, k, "old")
+	holds(t, k, "new", "r", "")
+	closeFile(t, f)
+}
+
+// filled returns a closed file of 300 policies and what it holds.
+func filled(t *testing.T) (path string, want map[string]string) {
+	t.Helper()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k, want := f.ForRoute(""), map[string]string{}
+	for n := range 300 {
+		key, body := fmt.Sprint("key ", n), strings.Repeat(fmt.Sprint(n, " "), n*10)
+		want[key] = body
+		k.Save(key, []byte("record "+key), []byte(body))
+		if n%50 == 0 {
+			f.Flush()
+		}
+	}
+	closeFile(t, f)
+	return f.path, want
+}
+
+// right loads everything and fails for what is not as it was saved; what is
+// gone is fetched again and does no harm.
+func right(t *testing.T, f *File, want map[string]string) (found int) {
+	t.Helper()
+	k := f.ForRoute("")
+	for key, body := range want {
+		r, s, ok := k.Load(key)
+		if !ok {
+			continue
+		}
+		found++
+		if string(r) != "record "+key || s != nil && string(s) != body {
+			t.Fatalf("%s: %q with %d bytes", key, r, len(s))
+		}
+	}
+	return found
+}
+
+func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
+	t.Parallel()
+	path, want := filled(t)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][]byte{
+		"cut in half":    good[:len(good)/2],
+		"cut to a page":  good[:4096],
+		"cut to nothing": good[:100],
+		"something else": bytes.Repeat([]byte("hello "), 10_000),
+		"zeros":          make([]byte, len(good)),
+		"no head":        append(make([]byte, 4096), good[4096:]...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "policies.db")
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, heard := openFile(t, dir, 1<<30)
+			if n := right(t, f, want); n != 0 {
+				t.Errorf("%d policies are found", n)
+			}
+			if !strings.Contains(heard.String(), "is damaged: it was set aside, and policies are fetched anew") ||
+				!strings.Contains(heard.String(), "moved_to="+path+".damaged") {
+				t.Errorf("the log heard %q", heard)
+			}
+			if aside, err := os.ReadFile(path + ".damaged"); err != nil || !bytes.Equal(aside, bad) {
+				t.Errorf("set aside: %d bytes of %d, %v", len(aside), len(bad), err)
+			}
+			f.ForRoute("").Save("key", []byte("r"), nil)
+			closeFile(t, f)
+			f, heard = openFile(t, dir, 1<<30)
+			holds(t, f.ForRoute(""), "key", "r", "")
+			closeFile(t, f)
+			if heard.Len() > 0 {
+				t.Errorf("the next start heard %q", heard)
+			}
+		})
+	}
+}
+
+// Whatever bytes a disk loses, heed comes up, gives no wrong answer, and saves.
+func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
+	t.Parallel()
+	path, want := filled(t)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := uint64(8)
+	if testkit.Full {
+		rounds = 80
+	}
+	damages, all := 0, 0
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(seed, 1))
+		bad := bytes.Clone(good)
+		for range 1 + r.IntN(30) {
+			at := r.IntN(len(bad))
+			if r.IntN(2) == 0 { // in what holds the pages together
+				at = r.IntN(len(bad)/4096)*4096 + r.IntN(64)
+			}
+			bad[at] ^= byte(1 << r.IntN(8))
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "policies.db"), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, heard := openFile(t, dir, 1<<30)
+		if right(t, f, want) == len(want) {
+			all++
+		}
+		k := f.ForRoute("")
+		for n := range 40 {
+			k.Save(fmt.Sprint("key ", n*7), []byte("record "+fmt.Sprint("key ", n*7)), []byte(want[fmt.Sprint("key ", n*7)]))
+		}
+		f.Flush()
+		right(t, f, want)
+		if heard.Len() > 0 {
+			damages++
+		}
+		if err := f.Close(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	t.Logf("of %d damaged files %d were found out, %d still had everything", rounds, damages, all)
+	if uint64(damages) < rounds/2 {
+		t.Errorf("%d damages were found out", damages)
+	}
+}
+
+// Who cuts or overwrites the file of a running heed costs it what was kept there.
+func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
+	t.Parallel()
+	path, want := filled(t)
+	f, heard := openFile(t, filepath.Dir(path), 1<<30)
+	if err := os.Truncate(path, 8192); err != nil {
+		t.Fatal(err)
+	}
+	if n := right(t, f, want); n != 0 {
+		t.Logf("%d were still found", n)
+	}
+	if !strings.Contains(heard.String(), "set aside") {
+		t.Errorf("the log heard %q", heard)
+	}
+	k := f.ForRoute("")
+	k.Save("key", []byte("r"), nil)
+	f.Flush()
+	holds(t, k, "key", "r", "")
+	for _, name := range []string{path, path + "-wal"} { // once more: the disk is not to be trusted
+		testkit.Write(t, name, strings.Repeat("A", len(testkit.Read(t, name))))
+	}
+	k.Save("other", []byte("r"), nil)
+	f.Flush()
+	lacks(t, k, "key")
+	if k.Save("third", []byte("r"), nil) {
+		t.Error("something is still saved")
+	}
+	if !strings.Contains(heard.String(), "is damaged again: nothing is kept on disk until the next start") {
+		t.Errorf("the log heard %q", heard)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who looks into the file finds what a heed saved, also one that is at work, and does not
+// change it.
+func TestHeed_LookingIntoTheFileLeavesItAsItIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, _ := openFile(t, dir, 1<<30)
+	f.ForRoute("way").Save("key", []byte("r"), []byte("s"))
+	f.Flush()
+	holds(t, OpenReadOnly(f.path, "way"), "key", "r", "s")
+	closeFile(t, f)
+	path := f.path
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, OpenReadOnly(path, "way"), "key", "r", "s")
+	lacks(t, OpenReadOnly(path, "another way"), "key")
+	if k := OpenReadOnly(path, "way"); k.Save("key", []byte("r2"), nil) || k.Drop("key") {
+		t.Error("something was saved or dropped")
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("the file has changed, or %v", err)
+	}
+	lacks(t, OpenReadOnly(filepath.Join(dir, "none.db"), "way"), "key")
+	testkit.Write(t, path, "hello")
+	lacks(t, OpenReadOnly(path, "way"), "key")
+}
+
+// The file of a heed that kept its policies otherwise is set aside, and said to be what it
+// is.
+func TestHeed_TheFileOfAnEarlierHeedIsSetAside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "policies.db")
+	earlier := strings.Repeat("\x00", 16) + "\xed\xda\x0c\xed\x02" + strings.Repeat("\x00", 8000)
+	testkit.Write(t, path, earlier)
+	f, heard := openFile(t, dir, 1<<30)
+	saysSo(t, heard, "the policies file is of a heed before this one: it was set aside", 1)
+	f.ForRoute("").Save("key", []byte("r"), nil)
+	closeFile(t, f)
+	if testkit.Read(t, path+earlierSuffix) != earlier {
+		t.Error("it was changed")
+	}
+	f, heard = openFile(t, dir, 1<<30)
+	holds(t, f.ForRoute(""), "key", "r", "")
+	closeFile(t, f)
+	if heard.Len() > 0 {
+		t.Errorf("the next start heard %q", heard)
+	}
+}

@@ -1,0 +1,62 @@
+package study
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/analysis/accesslog"
+)
+
+// A client has any number of IPv6 networks, names and Host fields. Beyond the bounds they
+// are counted together, no request is lost, and the table of coverage states it.
+func TestHeed_ForgedNamesAndAddressesTakeBoundedMemory(t *testing.T) {
+	t.Parallel()
+	const requests, most = 5000, 100
+	s := New(Options{})
+	s.bounds = bounds{sites: most, robots: most, agents: most, addresses: most, networks: most, actors: most, pairs: most}
+	at := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
+	for i := range requests {
+		agent := fmt.Sprintf("Robot%s/1.0 (+https://bots.example)", strings.Repeat("x", i%977))
+		if i%2 == 0 {
+			agent = "GPTBot/1.0"
+		}
+		err := s.Add(&accesslog.Request{
+			Time: at.Add(time.Duration(i) * time.Second), Client: fmt.Sprintf("2001:db8:%x:%x::1", i>>8, i&255), Host: fmt.Sprintf("host-%d.example", i),
+			Method: "GET", Target: fmt.Sprintf("/%d", i), Status: 200, UserAgent: agent,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, n := range map[string]int{
+		"sites": len(s.sites), "agents": len(s.agents), "addresses": len(s.places), "networks": len(s.nets), "names of networks": len(s.netName),
+		"pairs": len(s.pairs), "pairs of Kim et al.": len(s.kim), "fetches": len(s.seen),
+	} {
+		if n > most+1 {
+			t.Errorf("%d %s are remembered", n, what)
+		}
+	}
+	if n := len(s.robots); n > 5*most {
+		t.Errorf("%d agents are remembered", n)
+	}
+	if n := len(s.actors); n > most+len(s.robots) {
+		t.Errorf("%d clients are remembered", n)
+	}
+	r := s.Finish(accesslog.Counts{Lines: requests}, false, at)
+	var sum int64
+	agents := r.Table("agents")
+	for _, row := range agents.Rows {
+		sum += row[3].(int64)
+	}
+	if r.Requests != requests || sum != requests || agents.Columns[3].Name != "requests" {
+		t.Errorf("%d requests, %d of all agents", r.Requests, sum)
+	}
+	notes := strings.Join(r.Table("coverage").Notes, "\n")
+	for _, want := range []string{"more than 100 networks, the rest counted as one: 4,900 requests", "sites, the rest counted as (other sites)", "names of robots", "clients, the rest of an agent counted as one", "pairs of agent and address"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes have no %q:\n%s", want, notes)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/output/console"
+	"heed/internal/tools/testkit"
+)
+
+func TestHeed_TheStateDirectoryHasItsPlace(t *testing.T) {
+	home := func() (string, error) { return "/home/me", nil }
+	noHome := func() (string, error) { return "", errors.New("no home") }
+	is := func(want, goos string, home func() (string, error), environ ...string) {
+		t.Helper()
+		getenv := func(name string) string { v, _ := console.Lookup(environ, name); return v }
+		got, err := statePath(getenv, home, goos)
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%s %q: %q, %v; want %q", goos, environ, got, err, want)
+		}
+	}
+	is("/home/me/.local/state/heed", "linux", home)
+	is("/xdg/heed", "linux", home, "XDG_STATE_HOME=/xdg")
+	is("/home/me/.local/state/heed", "linux", home, "XDG_STATE_HOME=relative")
+	is("/mine", "linux", home, "XDG_STATE_HOME=/xdg", "HEED_STATE=/mine")
+	is("/home/me/Library/Application Support/heed", "darwin", home)
+	is("/mine", "linux", noHome, "HEED_STATE=/mine")
+	is("", "linux", noHome)
+}
+
+func TestHeed_TheStateDirectoryIsMadeForItsOwnerAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "state")
+	t.Setenv("HEED_STATE", dir)
+	got, err := Dir()
+	if err != nil || got != dir {
+		t.Fatalf("%q, %v", got, err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestHeed_AnUnfitStateDirectoryIsNamedWithItsCure(t *testing.T) {
+	says := func(dir string, want ...string) {
+		t.Helper()
+		t.Setenv("HEED_STATE", dir)
+		_, err := Dir()
+		if err == nil {
+			t.Errorf("%s is accepted", dir)
+			return
+		}
+		for _, text := range want {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%q does not say %q", err, text)
+			}
+		}
+	}
+	root := t.TempDir()
+	file := testkit.Write(t, filepath.Join(root, "file"), "")
+	says(file, "cannot be made", "HEED_STATE")
+	says(filepath.Join(file, "below"), "cannot be made", "HEED_STATE")
+
+	shared := filepath.Join(root, "shared place")
+	if err := errors.Join(os.Mkdir(shared, 0o700), os.Chmod(shared, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	says(shared, "changed by everyone (mode 0777)", "chmod 700 '"+shared+"'")
+
+	foreign := filepath.Join(root, "foreign")
+	if err := os.Mkdir(foreign, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 { // only root can give a directory away, and nothing is closed to root
+		if err := os.Chmod(foreign, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		says(foreign, "cannot be written to", "HEED_STATE")
+		return
+	}
+	if err := os.Chown(foreign, 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	says(foreign, "belongs to user 65534", "HEED_STATE")
+}

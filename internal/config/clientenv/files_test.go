@@ -1,0 +1,117 @@
+package clientenv
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/config"
+	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/fixture"
+	"heed/internal/trust/ca"
+)
+
+func TestClientFilesHoldSystemFoundAndOwnRoots(t *testing.T) {
+	system := fixture.SystemRoots(t)
+	state := filepath.Join(t.TempDir(), "state")
+	own := fixture.CA(t, state)
+	corp, wgets := fixture.CA(t, filepath.Join(t.TempDir(), "corp")), fixture.CA(t, filepath.Join(t.TempDir(), "wget"))
+	home := t.TempDir()
+	testkit.Write(t, filepath.Join(home, ".wgetrc"), "tries = 3\nhttp_proxy = http://corp:1\nCA-Certificate="+wgets.CertPath())
+	environ := []string{"HOME=" + home, "AWS_CA_BUNDLE=" + corp.CertPath()}
+
+	files, err := MakeClientFiles(state, own, Inspect(environ, state), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := testkit.Read(t, files.Bundle)
+	for who, root := range map[string]*ca.Authority{"the system's": system, "heed's": own, "the environment's": corp, "wget's": wgets} {
+		if strings.Count(bundle, string(root.CertPEM())) != 1 {
+			t.Errorf("%s root is not in the bundle once", who)
+		}
+	}
+	if store, _ := os.ReadFile(files.TrustStore); len(store) == 0 {
+		t.Error("no trust store")
+	}
+	wget := testkit.Read(t, files.Wgetrc)
+	want := "tries = 3\n# not behind heed: http_proxy = http://corp:1\nCA-Certificate=" + wgets.CertPath() + "\n# Added by heed:\nca_certificate = " + files.Bundle + "\n"
+	if wget != want {
+		t.Errorf("wgetrc is\n%s\nwant\n%s", wget, want)
+	}
+	if info, err := os.Stat(files.Wgetrc); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("wgetrc, which may hold passwords, has mode %v, %v", info.Mode(), err)
+	}
+
+	// A run inside the run finds the same roots and makes nothing new.
+	inner := ClientEnviron(environ, "127.0.0.1:1", files)
+	t.Setenv("SSL_CERT_FILE", files.Bundle)
+	again, err := MakeClientFiles(state, own, Inspect(inner, state, "127.0.0.1:1"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(testkit.Read(t, again.Bundle), string(corp.CertPEM())) {
+		t.Error("the run inside the run has lost a root")
+	}
+	if strings.Count(testkit.Read(t, again.Wgetrc), wgetrcMark) != 1 {
+		t.Error("the settings of wget grow with each run")
+	}
+}
+
+func TestClientFilesAreMadeOncePerContentAndRemovedWhenUnused(t *testing.T) {
+	fixture.SystemRoots(t)
+	state := filepath.Join(t.TempDir(), "state")
+	own := fixture.CA(t, state)
+	corp := fixture.CA(t, filepath.Join(t.TempDir(), "corp"))
+	now := time.Now()
+	make := func(at time.Time, environ ...string) string {
+		files, err := MakeClientFiles(state, own, Inspect(environ, state), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files.Bundle
+	}
+	plain := make(now)
+	info, err := os.Stat(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := make(now); again != plain {
+		t.Error("the same roots have two places")
+	}
+	if same, err := os.Stat(plain); err != nil || !os.SameFile(info, same) {
+		t.Errorf("the bundle was written again, %v", err)
+	}
+	withCorp := make(now, "CURL_CA_BUNDLE="+corp.CertPath())
+	make(now.Add(maxClientAge/2), "CURL_CA_BUNDLE="+corp.CertPath())
+	if withCorp == plain {
+		t.Error("different roots share a place")
+	}
+	make(now.Add(maxClientAge+time.Hour), "HOME=/nowhere", "CURL_CA_BUNDLE="+own.CertPath())
+	if _, err := os.Stat(plain); err == nil {
+		t.Error("files that have not been used for long are still there")
+	}
+	if _, err := os.Stat(withCorp); err != nil {
+		t.Errorf("files in use are gone: %v", err)
+	}
+}
+
+func TestCertificatesAreReadWithoutTheTextBesideThem(t *testing.T) {
+	dir := t.TempDir()
+	one := fixture.CA(t, filepath.Join(dir, "one"))
+	key := testkit.Read(t, filepath.Join(dir, "one", "ca-key.pem"))
+	mixed := testkit.Write(t, filepath.Join(dir, "mixed.pem"), "remark\n"+key+string(one.CertPEM())+"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+	got, err := config.ReadCerts(mixed)
+	if err != nil || !bytes.Equal(got, one.CertPEM()) {
+		t.Errorf("got %s, %v", got, err)
+	}
+	certs := t.TempDir()
+	testkit.Write(t, filepath.Join(certs, "README"), "no certificate")
+	testkit.Write(t, filepath.Join(certs, "a.pem"), string(one.CertPEM()))
+	testkit.Write(t, filepath.Join(certs, "b.0"), string(one.CertPEM()))
+	if got, _, errs := ca.ReadCerts([]string{certs, mixed}); len(errs) != 0 || !bytes.Equal(got, one.CertPEM()) {
+		t.Errorf("got %s, %v", got, errs)
+	}
+}

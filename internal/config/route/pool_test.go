@@ -1,0 +1,235 @@
+package route
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"weak"
+
+	"heed/cache"
+	"heed/internal/config"
+	"heed/internal/control"
+	"heed/internal/judge/acl"
+	"heed/internal/pace"
+	"heed/internal/tools/testkit/fixture"
+	"heed/rules"
+)
+
+func emptyPool(t *testing.T) *Pool {
+	t.Helper()
+	return &Pool{cfg: &config.Config{}, Options: Options{Self: &acl.Addrs{}}, known: map[string]weak.Pointer[Route]{}}
+}
+
+func byProxy(n int) control.RouteSpec {
+	return control.RouteSpec{Proxy: &control.UpstreamProxy{All: fmt.Sprintf("http://127.0.0.1:%d", n)}}
+}
+
+func take(t *testing.T, s *Pool, w control.RouteSpec) *Route {
+	t.Helper()
+	e, err := s.Route(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestHeed_RunsWithTheSameRouteSharePolicies(t *testing.T) {
+	s := emptyPool(t)
+	one, same, other := take(t, s, control.RouteSpec{}), take(t, s, control.RouteSpec{}), take(t, s, byProxy(1))
+	if one != same {
+		t.Error("two runs with the same route have separate policies")
+	}
+	if one == other {
+		t.Error("a run behind another proxy shares policies with one that is not")
+	}
+	if again := take(t, s, control.RouteSpec{}); again != one {
+		t.Error("the policies are gone when the next run comes")
+	}
+}
+
+// The routes that are kept open are bounded. One that is not among them any more is found as long
+// as somebody uses it: what is done to all routes is done to it.
+func TestHeed_OpenRoutesAreBounded(t *testing.T) {
+	s := emptyPool(t)
+	kept, used := take(t, s, control.RouteSpec{}), take(t, s, byProxy(0))
+	for i := range 3 * maxRoutes {
+		take(t, s, byProxy(i+1))
+		if take(t, s, control.RouteSpec{}) != kept {
+			t.Fatal("a route that is requested again and again was closed")
+		}
+	}
+	if len(s.open) != maxRoutes || slices.Contains(s.open, used) {
+		t.Errorf("%d routes are open, want %d, without one that was not requested for long", len(s.open), maxRoutes)
+	}
+	if !slices.Contains(s.All(), used) {
+		t.Error("a route in use is not among all")
+	}
+	if take(t, s, byProxy(0)) != used {
+		t.Error("a route in use was opened again: its policies and connections are not shared")
+	}
+	runtime.GC()
+	if take(t, s, byProxy(1)); len(s.known)-len(s.open) > 1 { // the one before the oldest that is open
+		t.Errorf("%d routes that are not in use are remembered", len(s.known)-len(s.open)-1)
+	}
+	runtime.KeepAlive(used)
+}
+
+func TestHeed_RootsThatAreNoneAreAnError(t *testing.T) {
+	if _, err := emptyPool(t).Route(control.RouteSpec{Roots: "nonsense"}); err == nil {
+		t.Error("no error")
+	}
+}
+
+// goes returns the proxy that a request for target takes; empty for none.
+func goes(t *testing.T, p *control.UpstreamProxy, target string) string {
+	t.Helper()
+	choose, err := proxyFunc(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if choose == nil {
+		return ""
+	}
+	r, err := http.NewRequest("GET", target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := choose(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u == nil {
+		return ""
+	}
+	return u.String()
+}
+
+func TestHeed_UpstreamProxyIsReadAsClientsReadIt(t *testing.T) {
+	cases := []struct {
+		environ string
+		target  string
+		want    string
+	}{
+		{"https_proxy=http://p:1", "https://site.test/", "http://p:1"},
+		{"https_proxy=http://p:1", "http://site.test/", ""},
+		{"HTTPS_PROXY=http://p:1 https_proxy=http://q:2", "https://site.test/", "http://q:2"},
+		{"HTTP_PROXY=p:1", "http://site.test/", "http://p:1"},
+		{"ALL_PROXY=socks5://p:1", "https://site.test/", "socks5://p:1"},
+		{"ALL_PROXY=http://p:1 HTTPS_PROXY=http://q:2", "https://site.test/", "http://q:2"},
+		{"ALL_PROXY=http://p:1 NO_PROXY=.site.test", "https://www.site.test/", ""},
+	}
+	for _, c := range cases {
+		p := ProxyOfEnviron(strings.Fields(c.environ))
+		if got := goes(t, p, c.target); got != c.want {
+			t.Errorf("%s: %s goes through %q, want %q", c.environ, c.target, got, c.want)
+		}
+	}
+	if p := ProxyOfEnviron([]string{"NO_PROXY=x", "HTTPS_PROXY="}); p != nil {
+		t.Errorf("an environment without a proxy gives %+v", p)
+	}
+}
+
+func TestHeed_ANamedUpstreamProxyTakesEverything(t *testing.T) {
+	p := &control.UpstreamProxy{All: "http://user:pw@p:1"}
+	for _, target := range []string{"http://site.test/", "https://site.test/", "http://127.0.0.1:80/", "http://localhost/"} {
+		if got := goes(t, p, target); got != "http://user:pw@p:1" {
+			t.Errorf("%s goes through %q", target, got)
+		}
+	}
+	if got := goes(t, nil, "https://site.test/"); got != "" {
+		t.Errorf("without one it goes through %q", got)
+	}
+}
+
+func TestHeed_TheConfiguredUpstreamProxyCountsUnlessARunNamesAnother(t *testing.T) {
+	environ := []string{"https_proxy=http://env:1"}
+	for value, want := range map[string]string{"": "", "env": "http://env:1", "http://own:2": "http://own:2"} {
+		p, err := configuredProxy(&config.Config{Upstream: config.UpstreamConfig{Proxy: value}}, environ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := goes(t, p, "https://site.test/"); got != want {
+			t.Errorf("upstream.proxy = %q leads through %q, want %q", value, got, want)
+		}
+	}
+}
+
+// Policies that were fetched over one route are not used on another.
+func TestHeed_HostsWithASeparateRouteMakeAnotherRoute(t *testing.T) {
+	seen := map[string]string{}
+	for _, c := range []string{
+		"",
+		"upstream = \"direct\"",
+		"upstream = \"http://p.example:1\"",
+		"upstream_tls = \"unverified\"\nreason = \"a test\"",
+		"upstream_tls = \"sha256:" + strings.Repeat("0", 64) + "\"\nreason = \"a test\"",
+	} {
+		pool, err := NewPool(fixture.Settings(t, "[[host]]\nmatch = [\"a.test\"]\nmode = \"observe\"\n"+c+"\n"), nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := pool.identity(control.RouteSpec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seen[id]; twice {
+			t.Errorf("%q and %q are one route", c, other)
+		}
+		seen[id] = c
+	}
+	plain, err := NewPool(fixture.Settings(t, ""), nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := plain.identity(control.RouteSpec{}); err != nil || seen[id] != "" {
+		t.Errorf("settings of hosts without a route make another one, %v", err)
+	}
+}
+
+// A reload that changes [pacing] alone keeps the routes. The turns that heed takes for a
+// robots.txt to which a site redirects follow the new settings too, when it has succeeded.
+func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
+	settings := func(delay time.Duration) *config.Config {
+		cfg := &config.Config{}
+		cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay, cfg.Pacing.MaxWait = delay, time.Hour, time.Hour
+		return cfg
+	}
+	before, err := Renew(nil, settings(0), nil, Options{Turns: pace.New(pace.Config{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slower := settings(time.Hour)
+	after, err := Renew(before, slower, nil, Options{})
+	if err != nil || after != before {
+		t.Fatalf("%p, not %p: %v", after, before, err)
+	}
+	v := cache.Visit{Origin: rules.Origin{Scheme: "http", Host: "site.test", Port: 80}}
+	visit := func(host string) error {
+		v.Origin.Host = host
+		turned, end, err := after.visitTurn(t.Context(), v)
+		if err != nil {
+			return err
+		}
+		if turn, ok := turned.Value(turnKey{}).(pace.Turn); ok {
+			turn.Started()
+		}
+		end()
+		return nil
+	}
+	for range 2 {
+		if err := visit("a.test"); err != nil {
+			t.Errorf("settings that are not in effect yet: %v", err)
+		}
+	}
+	after.Pace(&slower.Pacing.Settings)
+	if err := visit("b.test"); err != nil {
+		t.Error(err)
+	}
+	if err := visit("b.test"); err != errNoTurn {
+		t.Errorf("the second visit does not wait for an hour: %v", err)
+	}
+}

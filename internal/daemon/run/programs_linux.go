@@ -1,0 +1,71 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"heed/internal/config/clientenv"
+	"heed/internal/sealed/process"
+)
+
+// programs are those of a run that ignore the proxy variables. The zero value is ready. look
+// is for one goroutine.
+type programs struct {
+	looked map[string]bool // paths of programs that were looked at
+	asking sync.WaitGroup  // for versions
+	mu     sync.Mutex
+	found  []ignoring
+}
+
+// versionTime is the most that a program may take to print its version.
+const versionTime = 10 * time.Second
+
+// look notes the program of a process when it ignores the variables. Where that depends on
+// its version, it is run to print that, in an environment without variables. proxies are
+// the addresses of heed.
+func (p *programs) look(pid int, proxies []string) {
+	path := process.Program(pid)
+	kind, _ := clientenv.ProgramOf(path)
+	if kind.Ignores == nil || p.looked[path] || kind.Spares(process.Arguments(pid), proxies) {
+		return
+	}
+	if p.looked == nil {
+		p.looked = map[string]bool{}
+	}
+	p.looked[path] = true
+	if kind.Ignores("") {
+		p.add(ignoring{Program: path})
+		return
+	}
+	p.asking.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), versionTime)
+		defer cancel()
+		var version string
+		for _, at := range []string{process.Path(pid, "exe"), path} { // it may be in another root directory, and the process may have ended
+			cmd := exec.CommandContext(ctx, at, "--version")
+			cmd.Env = []string{}
+			out, _ := cmd.Output() // its status may be collected by reap
+			version = cmp.Or(version, clientenv.VersionIn(string(out)))
+		}
+		if kind.Ignores(version) { // one without a version is not named
+			p.add(ignoring{path, version})
+		}
+	})
+}
+
+func (p *programs) add(i ignoring) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found = append(p.found, i)
+}
+
+// ignoring returns the programs, at most maxBypassed.
+func (p *programs) ignoring() []ignoring {
+	p.asking.Wait()
+	slices.SortFunc(p.found, func(a, b ignoring) int { return cmp.Compare(a.Program, b.Program) })
+	return append([]ignoring{}, p.found[:min(len(p.found), maxBypassed)]...)
+}

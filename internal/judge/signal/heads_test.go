@@ -1,0 +1,147 @@
+package signal_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/net/html/charset"
+
+	"heed/internal/judge/signal"
+	"heed/internal/judge/signal/page"
+	"heed/rules"
+)
+
+// coded returns body in a content coding.
+func coded(t testing.TB, coding string, body []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	switch coding {
+	case "gzip":
+		w = gzip.NewWriter(&b)
+	case "deflate":
+		w = zlib.NewWriter(&b)
+	case "br":
+		w = brotli.NewWriter(&b)
+	case "zstd":
+		w, _ = zstd.NewWriter(&b)
+	default:
+		return body
+	}
+	if _, err := w.Write(body); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestHeads has heads as well-known generators write them, in the character encodings that
+// are usual for them, with a Content-Type that names the encoding and with one that does
+// not, in every content coding and in pieces of any size.
+func TestHeads_OfWellKnownGenerators(t *testing.T) {
+	t.Parallel()
+	table, err := os.ReadFile("testdata/heads.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for line := range strings.Lines(string(table)) {
+		if line[0] == '#' {
+			continue
+		}
+		count++
+		fields := strings.SplitN(strings.TrimSpace(line), " ", 3)
+		name, label, want := fields[0], fields[1], fields[2]
+		text, err := os.ReadFile(filepath.Join("testdata", "heads", name+".html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := encodedAs(t, label, text)
+		for i, coding := range []string{"", "gzip", "deflate", "br", "zstd"} {
+			for _, contentType := range []string{"text/html", "text/html; charset=" + label} {
+				h := http.Header{"Content-Type": {contentType}}
+				if coding != "" {
+					h.Set("Content-Encoding", coding)
+				}
+				in := request{}.input(t)
+				in.Header, in.Agent = h, rules.Identify("Mozilla/5.0 (compatible; ExampleBot/2.1)")
+				head := readPage(h, signal.PageNames(in.Agent), coded(t, coding, body), 1+i*100)
+				in.Page = &head
+				v := signal.Judge(in)
+				if got := v.Annotation(); got != want || v.Page != "whole" {
+					t.Errorf("%s as %s, %s:\ngot  %s (%s)\nwant %s", name, contentType, coding, got, v.Page, want)
+				}
+				checkVerdict(t, v)
+			}
+		}
+	}
+	files, err := filepath.Glob("testdata/heads/*.html")
+	if err != nil || len(files) != count || count < 30 {
+		t.Errorf("%d files, %d in the table, %v", len(files), count, err)
+	}
+}
+
+// encodedAs returns UTF-8 text in an encoding; UTF-16 with a byte order mark.
+func encodedAs(t *testing.T, label string, text []byte) []byte {
+	t.Helper()
+	if label == "utf-16" {
+		text = append([]byte("\xEF\xBB\xBF"), text...)
+	}
+	e, _ := charset.Lookup(label)
+	if e == nil {
+		t.Fatalf("no encoding %s", label)
+	}
+	body, err := e.NewEncoder().Bytes(text)
+	if err != nil {
+		t.Fatalf("%s: %v", label, err)
+	}
+	return body
+}
+
+func readPage(h http.Header, names []string, body []byte, piece int) page.Head {
+	s := page.NewScanner(h, names)
+	for len(body) > 0 && !s.Done() {
+		n := min(piece, len(body))
+		_, _ = s.Write(body[:n])
+		body = body[n:]
+	}
+	return s.Finish(true)
+}
+
+// The cost of a page: a head of 5 KB before a body that is not read, in each coding.
+func BenchmarkPage(b *testing.B) {
+	text, err := os.ReadFile("testdata/heads/wordpress.html")
+	if err != nil {
+		b.Fatal(err)
+	}
+	pad := "<script>" + strings.Repeat("window.settings = 1;\n", 190) + "</script></head>"
+	body := []byte(strings.Replace(string(text), "</head>", pad, 1) + strings.Repeat("<p>Some text of the page</p>\n", 1550))
+	for _, coding := range []string{"identity", "gzip", "br", "zstd"} {
+		b.Run(coding, func(b *testing.B) {
+			sent := coded(b, coding, body)
+			h := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+			if coding != "identity" {
+				h.Set("Content-Encoding", coding)
+			}
+			in := request{}.input(b)
+			in.Header = h
+			b.ReportAllocs()
+			for b.Loop() {
+				head := readPage(h, signal.PageNames(in.Agent), sent, 32<<10)
+				in.Page = &head
+				signal.Judge(in)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package fleet_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/pace/fleet"
+	"heed/internal/tools/testkit"
+)
+
+const (
+	away, back = "the fleet's store is away", "the fleet's store is back"
+	nodeAway   = "a node of the fleet's store is away"
+)
+
+func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	store, log := open(t, "redis://"+server.Addr)
+	p := store.Policies("space")
+	told := make(chan string, 10)
+	p.Watch(func(tag string, _ bool) { told <- tag })
+	<-told
+	v := lease(t, p, "", 0)([]byte("record"), []byte{}, time.Hour)
+	server.Kill()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if v, _, _ := p.Newer(context.Background(), tag, "", 0); v != 0 {
+				t.Error("the dead store answered")
+			}
+			if end, wait := p.Lease(context.Background(), tag, "", v); end != nil || wait != 0 {
+				t.Error("the dead store gave a lease, or has one wait for it")
+			}
+		})
+	}
+	all.Wait()
+	if _, err := p.Drop(t.Context(), tag); err != fleet.ErrAway {
+		t.Errorf("dropped: %v", err)
+	}
+	if h := store.Health(); !h.Away || h.Outages != 1 || h.Missed < 200 || h.Why == "" || h.Hosts != server.Addr {
+		t.Errorf("health %+v", h)
+	}
+	server.Restart()
+	testkit.Until(t, "the store is back", func() bool { return !store.Health().Away })
+	lease(t, p, "", 0)([]byte("record"), []byte{}, time.Hour)
+	if tag := <-told; tag != "" {
+		t.Errorf("after the return heard of %q, not that anything may have changed", tag)
+	}
+	if n, m := log.count(away), log.count(back); n != 1 || m != 1 {
+		t.Errorf("the log says %d times that it is away, %d times that it is back", n, m)
+	}
+}
+
+// A store behind a wire that was cut answers neither yes nor no.
+func TestHeed_NoRequestWaitsLongForAStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // connections are taken by the system, and never answered
+	store, log := open(t, "redis://"+l.Addr().String())
+	p := store.Policies("space")
+	testkit.Until(t, "the store counts as away", func() bool {
+		p.Newer(t.Context(), tag, "", 0)
+		return store.Health().Away
+	})
+	for range 1000 { // each of them would take a second
+		p.Newer(t.Context(), tag, "", 0)
+	}
+	if log.count(away) != 1 {
+		t.Error("the log does not say once that it is away")
+	}
+}
+
+func TestHeed_AStoreThatIsAwayAtTheStartIsUsedWhenItComes(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	server.Kill()
+	store, log := open(t, "redis://"+server.Addr)
+	testkit.Until(t, "the log says that it is away", func() bool { return log.count(away) == 1 })
+	server.Restart()
+	testkit.Until(t, "the store is back", func() bool { return !store.Health().Away })
+	lease(t, store.Policies("space"), "", 0)
+}
+
+func TestHeed_AStoreThatTakesNothingIsAway(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	store, log := open(t, "redis://"+server.Addr)
+	p := store.Policies("space")
+	lease(t, p, "", 0)
+	server.CLI("config", "set", "maxmemory", "1")
+	if end, wait := p.Lease(t.Context(), "https://other.test", "", 0); end != nil || wait != 0 {
+		t.Error("a full store gave a lease, or has one wait for it")
+	}
+	if h := store.Health(); !h.Away || !strings.Contains(h.Why, "OOM") {
+		t.Errorf("health %+v", h)
+	}
+	server.CLI("config", "set", "maxmemory", "0")
+	testkit.Until(t, "the store is back", func() bool { return log.count(back) == 1 })
+}
+
+func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
+	t.Parallel()
+	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)
+	p := store.Policies("space")
+	lease(t, p, "", 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Newer(ctx, tag, "", 0)
+	if h := store.Health(); h.Away {
+		t.Errorf("health %+v", h)
+	}
+}
+
+// Several heeds look at the store as they start, some before turns are in use and some
+// after. The key that one of them writes for a moment does not disturb the others.
+func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
+	t.Parallel()
+	store := testkit.NewRedis(t)
+	store.CLI("set", "heed:1:{heed:1:heeds}:probe", "")
+	for range 20 {
+		s, log := open(t, "redis://"+store.Addr)
+		lanes := s.Lanes()
+		testkit.Until(t, "the store is known", func() bool { return lanes.Membership().Heeds > 0 })
+		if log.count("WRONGTYPE") > 0 {
+			t.Fatal(log.text.String())
+		}
+		s.Close()
+	}
+}

@@ -1,0 +1,119 @@
+package fleet_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"heed/internal/pace/fleet"
+	"heed/internal/tools/testkit"
+)
+
+// wire leads to a store that is far away: what heed sends arrives after some time.
+type wire struct {
+	addr  string
+	delay atomic.Int64
+}
+
+func newWire(t *testing.T, to string, delay time.Duration) *wire {
+	t.Helper()
+	w := &wire{}
+	w.set(delay)
+	w.addr = testkit.RawSite(t, func(c net.Conn) {
+		defer c.Close()
+		server, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go func() {
+			io.Copy(c, server)
+			c.Close()
+		}()
+		for buf := make([]byte, 64<<10); ; {
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			testkit.Delay(time.Duration(w.delay.Load()))
+			if _, err := server.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	})
+	return w
+}
+
+func (w *wire) set(delay time.Duration) { w.delay.Store(int64(delay)) }
+
+// Two heeds take turns with the help of a store on another continent. That such a store
+// stays in use is proved on a fake clock (budget_test.go): a busy machine may miss it.
+func TestHeed_ADistantStoreKeepsTheDelay(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, testkit.NewRedis(t).Addr, 140*time.Millisecond)
+	one, log := open(t, "redis://"+w.addr)
+	other, otherLog := open(t, "redis://"+w.addr)
+	p := one.Policies("space")
+	for range 3 {
+		v, _, _ := p.Newer(t.Context(), tag, "", 0)
+		if end, _ := p.Lease(t.Context(), tag, "", v); end != nil {
+			end([]byte("record"), []byte("file"), time.Hour)
+		}
+	}
+	var mu sync.Mutex
+	var starts []time.Time
+	var running sync.WaitGroup
+	for _, s := range []*fleet.Store{one, other} {
+		m := &member{t, s.Lanes(), tag, "ticket"}
+		running.Go(func() {
+			for range 3 {
+				m.take(of("group"))
+				mu.Lock()
+				starts = append(starts, time.Now())
+				mu.Unlock()
+				_ = m.lanes.Started(t.Context(), m.host, m.ticket, of("group"), 0) // or it is missed
+			}
+		})
+	}
+	running.Wait()
+	if log.count(away)+otherLog.count(away) > 0 {
+		t.Log("the machine is busy: the store was missed, and the heeds did not take turns")
+		return
+	}
+	for i := 1; i < len(starts); i++ {
+		if gap := starts[i].Sub(starts[i-1]); gap < delay-5*time.Millisecond {
+			t.Errorf("start %d came %v after the one before it", i, gap)
+		}
+	}
+}
+
+// The other heeds report to a store that has lost everything a little later than the
+// first. If it goes again before they do, each still has a share of its own.
+func TestHeed_AnEmptyStoreLeavesEachHeedItsShare(t *testing.T) {
+	t.Parallel()
+	for place, other := range []string{"1", "0"} {
+		t.Run("place "+fmt.Sprint(place), func(t *testing.T) {
+			t.Parallel()
+			server := testkit.NewRedis(t)
+			server.CLI("hset", "heed:1:heeds", "other", other+" 99999999999999")
+			m := lineUp(t, "redis://"+server.Addr, 1)[0]
+			testkit.Until(t, "both are counted", func() bool { return m.lanes.Membership().Heeds == 2 })
+			server.Kill()
+			testkit.Until(t, "it is missed", m.away)
+			server.Restart()
+			testkit.Until(t, "it has reported to the empty store", func() bool { return m.lanes.Membership().Heeds == 1 })
+			if is := m.lanes.Membership(); is.Place != place || is.Size != 2 {
+				t.Errorf("it has place %d of %d", is.Place, is.Size)
+			}
+			late := lineUp(t, "redis://"+server.Addr, 1)[0] // counts as many as the others do
+			testkit.Until(t, "both have reported", func() bool { return m.lanes.Membership().Heeds == 2 && late.lanes.Membership().Heeds == 2 })
+			if one, two := m.lanes.Membership(), late.lanes.Membership(); one.Size != 2 || two.Size != 2 || one.Place == two.Place {
+				t.Errorf("%+v, %+v", one, two)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -254,13 +255,17 @@ func TestRFC9113_ALongerAnswerIsNoWholeOne(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, hello)
 	read := make(chan bool)
+	var writing sync.Mutex // held to write with the framer
 	s.rawH2Site(t, "odd.test", func(f *http2.Framer, stream uint32, _, _ string) error {
-		err := sendFrames(f, stream, ":status=200; content-length=5|D:hello")
+		writing.Lock()
+		defer writing.Unlock()
 		go func() {
 			<-read
+			writing.Lock()
+			defer writing.Unlock()
 			_ = sendFrames(f, stream, "D: again.")
 		}()
-		return err
+		return sendFrames(f, stream, ":status=200; content-length=5|D:hello")
 	})
 	r := newRigBefore(t, s)
 	c, prefix := r.in(t).rawTo(mitmH1, "odd.test")

@@ -13,18 +13,6 @@ import (
 	"heed/internal/tools/testkit"
 )
 
-// cacheLines returns the lines of the topic caching under the comment "# NAME".
-func cacheLines(t *testing.T, name string) string {
-	t.Helper()
-	topic, _ := manual.Lookup("caching")
-	_, rest, found := strings.Cut(topic.Text, "    # "+name+"\n")
-	if !found {
-		t.Fatalf("the manual has no lines called %s", name)
-	}
-	lines, _, _ := strings.Cut(rest, "\n\n")
-	return strings.ReplaceAll(strings.TrimPrefix(lines, "    "), "\n    ", "\n") + "\n"
-}
-
 // A site behind Debian's Squid with the lines of the manual sees each page once, and heed
 // judges every request for it.
 func TestASiteBehindACacheSeesEachPageOnce(t *testing.T) {
@@ -51,7 +39,7 @@ func cache(t *testing.T, scheme, program, certgen string) {
 		Config: "add_header Cache-Control max-age=3600;",
 	})
 	files := map[string]string{"site-ca.pem": testkit.Read(t, o.CA.File)}
-	settings := strings.ReplaceAll(cacheLines(t, "heed.toml: "+scheme), "http://127.0.0.1:3127", "http://{{Addr}}")
+	settings := strings.ReplaceAll(testkit.ManualLines(t, "caching", "# heed.toml: "+scheme), "http://127.0.0.1:3127", "http://{{Addr}}")
 	if scheme == "https" {
 		dir := t.TempDir()
 		topic, _ := manual.Lookup("caching")
@@ -68,7 +56,7 @@ func cache(t *testing.T, scheme, program, certgen string) {
 		settings = strings.ReplaceAll(settings, "/etc/squid/", dir+"/")
 	}
 	squid := testkit.NewCache(t, program, files, []string{"site.test"}, func(dir string) string {
-		conf := cacheLines(t, "squid.conf: http")
+		conf := testkit.ManualLines(t, "caching", "# squid.conf: http")
 		if scheme == "https" {
 			_, others, _ := strings.Cut(conf, "\n")
 			certs := filepath.Join(dir, "certs")
@@ -77,7 +65,7 @@ func cache(t *testing.T, scheme, program, certgen string) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			}
-			conf = cacheLines(t, "squid.conf: https") + others + "tls_outgoing_options cafile=" + dir + "/site-ca.pem\n"
+			conf = testkit.ManualLines(t, "caching", "# squid.conf: https") + others + "tls_outgoing_options cafile=" + dir + "/site-ca.pem\n"
 		}
 		// The site of the test is on this machine.
 		conf = strings.Replace(conf, "http_access deny to_localhost\n", "", 1)

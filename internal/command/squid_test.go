@@ -19,21 +19,8 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
 )
-
-// askedLines returns the lines of the topic other-proxies under the comment "# NAME".
-func askedLines(t *testing.T, name string) string {
-	t.Helper()
-	topic, _ := manual.Lookup("other-proxies")
-	_, rest, found := strings.Cut(topic.Text, "    # "+name+"\n")
-	if !found {
-		t.Fatalf("the manual has no lines called %s", name)
-	}
-	lines, _, _ := strings.Cut(rest, "\n\n")
-	return strings.ReplaceAll(strings.TrimPrefix(lines, "    "), "\n    ", "\n") + "\n"
-}
 
 // Debian's Squid with the lines of the manual sends only what heed has allowed, whole, also
 // while heed ends and begins again.
@@ -64,7 +51,7 @@ func squidAsks(t *testing.T, https bool) {
 		fmt.Fprintf(w, "%s %x", r.URL.Path, sum.Sum(nil))
 	}))
 	ca, bump, at := testkit.NewCA(t), (*testkit.CA)(nil), testkit.FreeAddr(t)
-	scheme, asked, roots := "http", strings.Replace(askedLines(t, "heed.toml"), "127.0.0.1:1344", at, 1), ca.Pool()
+	scheme, asked, roots := "http", strings.Replace(testkit.ManualLines(t, "other-proxies", "# heed.toml"), "127.0.0.1:1344", at, 1), ca.Pool()
 	if https {
 		cert, err := tls.LoadX509KeyPair(ca.Leaf(t, "site.test"))
 		if err != nil {
@@ -88,7 +75,7 @@ func squidAsks(t *testing.T, https bool) {
 	}
 	heeds := []*testkit.Heed{start()}
 	squid := func() *http.Client {
-		lines := strings.Replace(askedLines(t, "squid.conf"), "127.0.0.1:1344", at, 1)
+		lines := strings.Replace(testkit.ManualLines(t, "other-proxies", "# squid.conf"), "127.0.0.1:1344", at, 1)
 		proxy := &url.URL{Scheme: "http", Host: testkit.NewAsking(t, lines, bump, ca, "site.test").Addr}
 		tr := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 		t.Cleanup(tr.CloseIdleConnections)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -76,4 +77,16 @@ func Harmless(t testing.TB, what, text string) {
 			return
 		}
 	}
+}
+
+// ManualLines returns the lines of a topic of the manual that follow the comment first, as a
+// reader copies them, to the next empty line.
+func ManualLines(t testing.TB, topic, first string) string {
+	t.Helper()
+	_, after, found := strings.Cut(Read(t, filepath.Join(Root(t), "internal", "output", "manual", topic+".md")), "    "+first+"\n    ")
+	if !found {
+		t.Fatalf("the topic %s has no lines after %q", topic, first)
+	}
+	lines, _, _ := strings.Cut(after, "\n\n")
+	return strings.ReplaceAll(lines, "\n    ", "\n") + "\n"
 }

@@ -19,8 +19,13 @@ import (
 	"heed/rules"
 )
 
-// serveAuthorize has other proxies ask r, and returns the address.
+// serveAuthorize has other proxies ask r over HTTP, and returns the address.
 func (r *rig) serveAuthorize(changes ...func(*Asked)) (addr string) {
+	return r.serveAsked(r.proxy.ServeAuthorize, changes)
+}
+
+// serveAsked has other proxies ask r by serve, and returns the address.
+func (r *rig) serveAsked(serve func(Asked) error, changes []func(*Asked)) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		r.t.Fatal(err)
@@ -30,11 +35,11 @@ func (r *rig) serveAuthorize(changes ...func(*Asked)) (addr string) {
 		change(&asked)
 	}
 	served := make(chan error, 1)
-	go func() { served <- r.proxy.ServeAuthorize(asked) }()
+	go func() { served <- serve(asked) }()
 	r.t.Cleanup(func() {
 		r.proxy.close()
 		if err := <-served; err != nil {
-			r.t.Errorf("ServeAuthorize: %v", err)
+			r.t.Errorf("serving those who ask: %v", err)
 		}
 	})
 	return l.Addr().String()

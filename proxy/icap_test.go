@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -21,23 +20,7 @@ import (
 
 // serveICAP has ICAP clients ask r, and returns the address.
 func (r *rig) serveICAP(changes ...func(*Asked)) (addr string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	asked := Asked{Listener: l, Trust: func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }}
-	for _, change := range changes {
-		change(&asked)
-	}
-	served := make(chan error, 1)
-	go func() { served <- r.proxy.ServeICAP(asked) }()
-	r.t.Cleanup(func() {
-		r.proxy.close()
-		if err := <-served; err != nil {
-			r.t.Errorf("ServeICAP: %v", err)
-		}
-	})
-	return l.Addr().String()
+	return r.serveAsked(r.proxy.ServeICAP, changes)
 }
 
 func bumped(a *Asked) { a.Bumped = func() bool { return true } }

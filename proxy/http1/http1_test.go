@@ -68,7 +68,7 @@ func TestMessage_KeepsNamesAndOrder(t *testing.T) {
 	}
 }
 
-// An answer whose connection ends within the body is told from one that is complete.
+// An answer whose connection ends within the body differs from one that is complete.
 func TestBody_TellsWhatIsCutOff(t *testing.T) {
 	for _, text := range []string{"Content-Length: 9\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nab"} {
 		r := readerOf("HTTP/1.1 200 OK\r\n" + text)

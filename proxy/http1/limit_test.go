@@ -119,7 +119,7 @@ func TestWriter_WritesLargeBodies(t *testing.T) {
 	}
 }
 
-// A body that is not as long as its head declares is told to the caller, and never
+// A body that is not as long as its head declares is an error for the caller, and never
 // becomes the next message.
 func TestWriter_KeepsToTheLength(t *testing.T) {
 	var to pieces

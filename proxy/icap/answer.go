@@ -8,7 +8,7 @@ import (
 	"heed/proxy/http1"
 )
 
-// Service is what a client is told of the service.
+// Service describes the service to its clients.
 type Service struct {
 	Name        string // of the server
 	Tag         string // changes when decisions may: at most 30 letters, digits and hyphens

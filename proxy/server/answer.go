@@ -30,7 +30,7 @@ type Answer struct {
 	head, old bool // the request is a HEAD; is HTTP/1.0
 	close     bool // the connection ends with the answer
 
-	header  http.Header   // nil: nobody has asked for it
+	header  http.Header   // nil: it has not been asked for
 	status  int           // 0: none so far
 	phrase  *string       // see SetPhrase
 	fields  []http1.Field // see SetFields

@@ -278,7 +278,7 @@ func TestServer_AnIdleConnectionHasNoBuffer(t *testing.T) {
 }
 
 // A request that cannot be read is given to the Client with what is wrong and what could be
-// read of it; a TLS hello is told apart only where the connection begins.
+// read of it; a TLS hello is recognised only where the connection begins.
 func TestServer_WhatCannotBeRead(t *testing.T) {
 	b := newBed(t, func(a *Answer, r *http.Request) {})
 	for text, want := range map[string]string{

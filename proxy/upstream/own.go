@@ -6,8 +6,8 @@ import (
 )
 
 // OwnField is the field of a fetch of heed's own by which heed recognises it when the proxy
-// that it goes through asks about it. Its value is worth nothing to anybody else: it counts
-// once, and not after the fetch.
+// that it goes through asks about it. Its value counts once, and not after the fetch, so that
+// it is of no use to a site that gets it.
 const OwnField = "Heed-Fetch"
 
 // OwnFetches are the fetches of heed's own that are under way through another proxy. The zero

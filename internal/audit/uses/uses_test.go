@@ -72,7 +72,7 @@ func TestRequest_JudgedForAnotherPurpose(t *testing.T) {
 		"all was read, nothing is stated":        {uses.Request{Stated: stated, After: plain}, archive, uses.Silent, ""},
 		"silent, but for the TDMRep file":        {uses.Request{Stated: stated}, tdm, uses.Unknown, "the site's TDMRep file was not requested"},
 		"robots.txt refused, documents remain":   {uses.Request{Stated: []signal.Purpose{training}, Before: managed, After: plain}, tdm, uses.Unknown, "the site's TDMRep file was not requested"},
-		"nothing is recorded, nobody read":       {uses.Request{}, archive, uses.Unknown, "the head of the page was not read"},
+		"nothing is recorded, and nothing read":  {uses.Request{}, archive, uses.Unknown, "the head of the page was not read"},
 		"nothing is recorded of what is no page": {uses.Request{NoPage: true}, archive, uses.NotRecorded, ""},
 		"only the header was read":               {uses.Request{After: after(t, "X-Robots-Tag", "noindex", "")}, archive, uses.Unknown, "the head of the page was not read"},
 		"the header refuses":                     {uses.Request{After: after(t, "X-Robots-Tag", "noindex", "")}, search, uses.Refused, ""},

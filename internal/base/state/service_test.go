@@ -138,7 +138,7 @@ func TestFind_SaysThatItUsesTheService(t *testing.T) {
 	}
 }
 
-// A command that only looks makes no directory, and a user without a home is told what to type.
+// A command that only looks makes no directory, and for a user without a home it says what to type.
 func TestFind_MakesNothing(t *testing.T) {
 	for name := range map[string]bool{"HEED_STATE": true, "XDG_STATE_HOME": true} {
 		t.Setenv(name, "")

@@ -16,6 +16,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -210,4 +211,33 @@ func TestAsked_EachClientHasItsOwnLimits(t *testing.T) {
 	}
 	close(leave)
 	wait.Wait()
+}
+
+// The proxy that heed's own fetch goes through may ask heed about it: there is no record of that
+// question, and it passes once.
+func TestAsked_AFetchOfHeedsOwnPassesOnce(t *testing.T) {
+	own := &upstream.OwnFetches{}
+	r := newRig(t, hello, func(c *Config) { c.Fetches = own })
+	addr := r.serveAuthorize()
+	value, end := own.Begin()
+	for i, want := range []int{200, 403} {
+		if resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...); resp.StatusCode != want {
+			t.Errorf("question %d: %s, want %d", i+1, resp.Status, want)
+		}
+	}
+	late, ended := own.Begin()
+	ended()
+	end()
+	for _, value := range []string{late, "", "guessed"} {
+		if resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...); resp.StatusCode != 403 {
+			t.Errorf("%q passes as a fetch of heed's own: %s", value, resp.Status)
+		}
+	}
+	value, end = own.Begin()
+	defer end()
+	stranger := r.serveAuthorize(func(a *Asked) { a.Trust = func() []netip.Prefix { return nil } })
+	if resp := r.authorized(stranger, "/authorize", asks("/page", "Heed-Fetch: "+value)...); resp.StatusCode != 403 {
+		t.Errorf("a fetch passes for a proxy that is not in trust: %s", resp.Status)
+	}
+	testkit.Until(t, "five records", func() bool { return len(r.records.all()) == 5 })
 }

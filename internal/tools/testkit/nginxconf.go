@@ -99,3 +99,13 @@ func (o *Origin) server(site Site) server {
 	sort.Slice(s.Redirects, func(i, j int) bool { return s.Redirects[i][0] < s.Redirects[j][0] })
 	return s
 }
+
+// NginxAround returns the nginx.conf of an nginx in the foreground that keeps everything in dir,
+// with lines in http.
+func NginxAround(dir, lines string) string {
+	text := "daemon off;\npid " + dir + "/pid;\nerror_log " + dir + "/log;\nevents {}\nhttp {\naccess_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		text += kind + "_temp_path " + dir + "/" + kind + ";\n"
+	}
+	return text + lines + "}\n"
+}

@@ -35,11 +35,7 @@ func manualLines(t testing.TB, comment, heed, site, addr string) string {
 func gateNginx(t testing.TB, heed, site string) string {
 	return startAt(t, func(addr string) *exec.Cmd {
 		dir := t.TempDir()
-		text := "daemon off;\npid " + dir + "/pid;\nerror_log " + dir + "/log;\nevents {}\nhttp {\naccess_log off;\n"
-		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-			text += kind + "_temp_path " + dir + "/" + kind + ";\n"
-		}
-		file := testkit.Write(t, filepath.Join(dir, "nginx.conf"), text+manualLines(t, "# nginx.conf, in http", heed, site, addr)+"}\n")
+		file := testkit.Write(t, filepath.Join(dir, "nginx.conf"), testkit.NginxAround(dir, manualLines(t, "# nginx.conf, in http", heed, site, addr)))
 		return exec.Command(testkit.Program(t, "nginx"), "-c", file)
 	})
 }

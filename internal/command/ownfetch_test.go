@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"heed/internal/tools/testkit"
@@ -38,7 +39,7 @@ func TestHeedsOwnFetchPassesTheProxyThatAsks(t *testing.T) {
 	if err := nginx.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { nginx.Process.Kill(); nginx.Wait() })
+	t.Cleanup(func() { nginx.Process.Signal(syscall.SIGTERM); nginx.Wait() }) // its worker ends with it
 	testkit.Start(t, testkit.Options{Config: fmt.Sprintf("listen = \"127.0.0.1:0\"\naccess.private_destinations = \"allow\"\nupstream.proxy = %q\n[[listener]]\naddress = %q\nmode = \"authorize\"\ntrust = [\"127.0.0.1\"]\n", "http://"+gateway, asked)})
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: gateway})}, Timeout: testkit.Patience}
 	for path, want := range map[string]int{"/page": 200, "/private/x": 403} {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/judge/acl"
 	"heed/internal/judge/signal"
@@ -86,13 +85,13 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	defer r.Close()
 	l := &library{parseRules: parseRules}
 	t := &Explained{}
-	near, err := nearID(r, f)
+	filters, err := r.NearFirst(f)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range []*store.Filter{near, f} {
-		if f == nil || t.Decision != nil {
-			continue
+	for _, f := range filters {
+		if t.Decision != nil {
+			break
 		}
 		if err := r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err }); err != nil {
 			return nil, err
@@ -136,27 +135,6 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	}
 	return t, nil
 }
-
-// nearID returns f for the part of the record in which the decision with its id is
-// expected, by the time in that id: a record has no index of ids. It returns
-// nil when f selects no single id of version 7.
-func nearID(r *store.Reader, f *store.Filter) (*store.Filter, error) {
-	at, ok := audit.TimeOf(f.IDs[0])
-	if !ok || !bytes.Equal(f.IDs[0], f.IDs[1]) {
-		return nil, nil
-	}
-	near := *f
-	var err error
-	if near.First, err = r.SeqAt(at); err != nil {
-		return nil, err
-	}
-	near.Last, err = r.SeqAt(at.Add(searchedAround))
-	return &near, err
-}
-
-// searchedAround is how much later than its id a decision may have been recorded, to be
-// found without reading the whole record.
-const searchedAround = 5 * time.Minute
 
 // setAge sets the age of the policy.
 func (t *Explained) setAge(a *assessment) {

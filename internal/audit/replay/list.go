@@ -254,7 +254,7 @@ func searched(r *store.Reader, s *Search) (first, last int64, err error) {
 	}
 	if !s.To.IsZero() {
 		// A later decision may be recorded earlier; SeqAt accounts for that.
-		to, err := r.SeqAt(s.To.Add(searchedAround))
+		to, err := r.SeqAt(s.To.Add(store.RecordedWithin))
 		if err != nil {
 			return 0, 0, err
 		}

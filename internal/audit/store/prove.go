@@ -86,12 +86,18 @@ type prover struct {
 // gather finds the rows of the proof.
 func (p *prover) gather() error {
 	var decisions []place
-	err := p.each(fmt.Sprintf("SELECT seq, outcome.entry FROM entry LEFT JOIN outcome ON entry = seq WHERE %s ORDER BY seq LIMIT %d", p.want.Filter.Condition(), p.want.Most+1), func(f *fields) {
-		decisions = append(decisions, place{entryTable, f.integer()})
-		if !f.null() {
-			decisions = append(decisions, place{outcomeTable, f.integer()})
+	filters, err := p.NearFirst(p.want.Filter)
+	for _, by := range filters {
+		if err != nil || decisions != nil {
+			break
 		}
-	})
+		err = p.each(fmt.Sprintf("SELECT seq, outcome.entry FROM entry LEFT JOIN outcome ON entry = seq WHERE %s ORDER BY seq LIMIT %d", by.Condition(), p.want.Most+1), func(f *fields) {
+			decisions = append(decisions, place{entryTable, f.integer()})
+			if !f.null() {
+				decisions = append(decisions, place{outcomeTable, f.integer()})
+			}
+		})
+	}
 	if n := len(decisions); err == nil && n > 2*p.want.Most {
 		err = fmt.Errorf("more than %d decisions are chosen\nChoose a shorter time", p.want.Most)
 	}

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/judge/reason"
 	"heed/rules"
 )
@@ -90,6 +92,26 @@ func (c *conn) SeqAt(t time.Time) (seq int64, err error) {
 		seq, err = c.integer(fmt.Sprintf("SELECT 1 + coalesce((SELECT entry FROM commits WHERE n < %d ORDER BY n DESC LIMIT 1), (SELECT seq - 1 FROM entry ORDER BY seq LIMIT 1), 0)", from))
 	}
 	return seq, err
+}
+
+// RecordedWithin is how much later than its time a decision may have been recorded, to be found
+// without reading the whole record.
+const RecordedWithin = 5 * time.Minute
+
+// NearFirst returns the filters to search with, one after another until a decision is found: when
+// f selects a single id of version 7, first the part of the record in which it is expected by
+// the time in that id, since a record has no index of ids; then f.
+func (c *conn) NearFirst(f *Filter) ([]*Filter, error) {
+	at, ok := audit.TimeOf(f.IDs[0])
+	if !ok || !bytes.Equal(f.IDs[0], f.IDs[1]) {
+		return []*Filter{f}, nil
+	}
+	near := *f
+	var err error
+	if near.First, err = c.SeqAt(at); err == nil {
+		near.Last, err = c.SeqAt(at.Add(RecordedWithin))
+	}
+	return []*Filter{&near, f}, err
 }
 
 // since returns a condition on the table entry that leaves out decisions before f.From without a

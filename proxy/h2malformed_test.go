@@ -258,7 +258,7 @@ func TestHeed_TheRecordOfABrokenHeaderBlockWaitsAlone(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{RefusalsPerClient: 1} })
 	f := r.rawH2()
 	for range 120 { // the next refusal would be answered after more than twenty seconds
-		r.proxy.gate.CountRefusal(netip.MustParseAddr("127.0.0.1"), "", r.proxy.limits(), time.Now())
+		r.proxy.gate.CountRefusal(netip.MustParseAddr("127.0.0.1"), limit.Target{}, r.proxy.limits(), time.Now())
 	}
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(f.block(":method", "GET", ":path", "/broken"), 0x80), EndHeaders: true}))
 	var err error

@@ -172,14 +172,14 @@ func (p *Proxy) throttleRefusal(ctx context.Context, e *audit.Entry, of *limit.L
 	return penalty, true
 }
 
-// throttleTarget returns the URL that a client may be looping on; empty for tunnels,
+// throttleTarget returns what a client may be looping on; zero for tunnels,
 // which are opened anew for every URL inside them, and for requests without
 // credentials, which come before every URL.
-func throttleTarget(e *audit.Entry) string {
+func throttleTarget(e *audit.Entry) limit.Target {
 	if e.Target == "" || e.Decision.Reason == rules.ReasonCredentials {
-		return ""
+		return limit.Target{}
 	}
-	return e.URL()
+	return limit.Target{Scheme: e.Scheme, Host: e.Host, Path: e.Target}
 }
 
 // pause waits for d, or until the proxy stops; it reports whether the client, which

@@ -98,7 +98,7 @@ func TestThrottleRefusal_UnansweredRequestsAreCounted(t *testing.T) {
 	if len(rows) != statuses[403]+statuses[429] || statuses[403] != 10 || statuses[429] < 150 || statuses[200] > 0 {
 		t.Errorf("%d rows of answers %v", len(rows), statuses)
 	}
-	counted := int(r.proxy.gate.CountRefusal(netip.MustParseAddr("127.0.0.1"), "", r.proxy.limits(), time.Now().Add(20*time.Second)).Unanswered) // of the next row
+	counted := int(r.proxy.gate.CountRefusal(netip.MustParseAddr("127.0.0.1"), limit.Target{}, r.proxy.limits(), time.Now().Add(20*time.Second)).Unanswered) // of the next row
 	for _, e := range rows {
 		if _, text, found := strings.Cut(e.Detail, "; "); found {
 			text = text[strings.LastIndex(text, "; ")+1:]

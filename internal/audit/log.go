@@ -222,7 +222,8 @@ func (l *Log) log(now time.Time, level slog.Level, message string, a []slog.Attr
 	r := slog.NewRecord(now, level, message, 0)
 	r.AddAttrs(a...)
 	if err := l.handler.Handle(context.Background(), r); err != nil {
-		l.failed.Store(&err)
+		failed := err // err itself would be in memory for each line
+		l.failed.Store(&failed)
 	}
 }
 

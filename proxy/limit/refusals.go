@@ -66,10 +66,13 @@ func ClientKey(a netip.Addr) netip.Prefix {
 	return p
 }
 
+// Target is what a client requested: a URL in its parts.
+type Target struct{ Scheme, Host, Path string }
+
 // CountRefusal counts a refusal to the client at addr. target is what was requested; it
-// is empty where the client asks for no target or for a different one each time. It
+// is zero where the client asks for no target or for a different one each time. It
 // returns nil while the client keeps to its allowance.
-func (g *Gate) CountRefusal(addr netip.Addr, target string, of *Limits, now time.Time) *Penalty {
+func (g *Gate) CountRefusal(addr netip.Addr, target Target, of *Limits, now time.Time) *Penalty {
 	p := g.load.refusals.take(ClientKey(addr), target, of.RefusalsPerClient, now)
 	if p != nil {
 		p.Exceeded = g.exceeded(RefusalsPerClient, of)
@@ -83,15 +86,15 @@ func (g *Gate) CountUnanswered(addr netip.Addr, n uint64) {
 	g.load.refusals.dropped(ClientKey(addr), n)
 }
 
-// take counts a refusal to a client; target is what was requested, or empty. It
+// take counts a refusal to a client; target is what was requested, or zero. It
 // returns nil while the client keeps to its allowance, which is perMinute.
-func (l *refusalLimiter) take(client netip.Prefix, target string, perMinute int, now time.Time) *Penalty {
+func (l *refusalLimiter) take(client netip.Prefix, target Target, perMinute int, now time.Time) *Penalty {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.clientLocked(client, now)
 	all := spend(c.full, perMinute, now)
 	own, t := time.Time{}, (*refusedTarget)(nil)
-	if target != "" {
+	if target != (Target{}) {
 		own, t = l.targetLocked(client, target, perMinute, now)
 	}
 	wait := max(all.Sub(now), own.Sub(now)) - savedTime
@@ -134,13 +137,13 @@ func spend(full time.Time, perMinute int, now time.Time) time.Time {
 // targetLocked returns until when the allowance of client's target is used up after
 // one more refusal, and the target that it is stored in. A target whose places are taken
 // replaces the one with most of its allowance left.
-func (l *refusalLimiter) targetLocked(client netip.Prefix, target string, perMinute int, now time.Time) (time.Time, *refusedTarget) {
+func (l *refusalLimiter) targetLocked(client netip.Prefix, target Target, perMinute int, now time.Time) (time.Time, *refusedTarget) {
 	if l.targets == nil {
 		l.targets, l.seed = make([]refusedTarget, maxTargets), maphash.MakeSeed()
 	}
 	hash := maphash.Comparable(l.seed, struct {
 		netip.Prefix
-		string
+		Target
 	}{client, target})
 	first := int(hash % (maxTargets / targetRoom) * targetRoom)
 	places := l.targets[first : first+targetRoom]

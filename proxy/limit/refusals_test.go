@@ -16,7 +16,7 @@ func TestRefusalLimiter_AnHonestCrawlerIsNotSlowed(t *testing.T) {
 	now, crawler := time.Now(), prefix("192.0.2.1")
 	for i := range 20_000 {
 		for range 3 { // some crawlers ask again
-			if late := l.take(crawler, fmt.Sprint("/", i), DefaultRefusals, now); late != nil {
+			if late := l.take(crawler, Target{Path: fmt.Sprint("/", i)}, DefaultRefusals, now); late != nil {
 				t.Fatalf("slowed at address %d: %+v", i, late)
 			}
 		}
@@ -32,19 +32,19 @@ func TestRefusalLimiter_ARetryLoopIsSlowedByItsTarget(t *testing.T) {
 	n := 0
 	var late *Penalty
 	for ; late == nil; n++ {
-		late = l.take(looping, "/same", DefaultRefusals, now)
+		late = l.take(looping, Target{Path: "/same"}, DefaultRefusals, now)
 	}
 	if n != leastTarget*10+1 {
 		t.Errorf("slowed at %d", n)
 	}
-	if other := l.take(looping, "/other", DefaultRefusals, now); other != nil {
+	if other := l.take(looping, Target{Path: "/other"}, DefaultRefusals, now); other != nil {
 		t.Errorf("another address is slowed too: %+v", other)
 	}
 	early, due := now.Add(late.Pause+late.RetryAfter-10*time.Millisecond), now.Add(late.Pause+late.RetryAfter)
-	if l.take(looping, "/same", DefaultRefusals, early) == nil {
+	if l.take(looping, Target{Path: "/same"}, DefaultRefusals, early) == nil {
 		t.Error("it was said to be due later than it is")
 	}
-	if again := l.take(looping, "/same", DefaultRefusals, due); again != nil {
+	if again := l.take(looping, Target{Path: "/same"}, DefaultRefusals, due); again != nil {
 		t.Errorf("it had waited as long as it was told, and is slowed again: %+v", again)
 	}
 }
@@ -57,7 +57,7 @@ func TestRefusalLimiter_EachClientHasItsAllowance(t *testing.T) {
 	rows, dropped := 0, uint64(0)
 	const asked = 200_000
 	for i := range asked { // 2000 a second
-		switch late := l.take(prefix("2001:db8::1"), fmt.Sprint("/", i), DefaultRefusals, now); {
+		switch late := l.take(prefix("2001:db8::1"), Target{Path: fmt.Sprint("/", i)}, DefaultRefusals, now); {
 		case late == nil:
 			rows++
 		case late.Drop:
@@ -74,11 +74,11 @@ func TestRefusalLimiter_EachClientHasItsAllowance(t *testing.T) {
 	if uint64(rows)+dropped != asked {
 		t.Errorf("%d recorded and %d counted are not the %d asked", rows, dropped, asked)
 	}
-	l.take(prefix("2001:db8::2:1"), "", DefaultRefusals, now) // what has become due
-	if l.take(prefix("2001:db8::2:2"), "", DefaultRefusals, now) == nil {
+	l.take(prefix("2001:db8::2:1"), Target{}, DefaultRefusals, now) // what has become due
+	if l.take(prefix("2001:db8::2:2"), Target{}, DefaultRefusals, now) == nil {
 		t.Error("an address of the same /64 has a share of its own")
 	}
-	if late := l.take(prefix("2001:db8:0:1::1"), "", DefaultRefusals, now); late != nil {
+	if late := l.take(prefix("2001:db8:0:1::1"), Target{}, DefaultRefusals, now); late != nil {
 		t.Errorf("another client is slowed: %+v", late)
 	}
 }
@@ -89,15 +89,15 @@ func TestRefusalLimiter_ItsMemoryIsBounded(t *testing.T) {
 	var l refusalLimiter
 	now, looping := time.Now(), prefix("192.0.2.1")
 	for range 100 {
-		l.take(looping, "", 6, now)
+		l.take(looping, Target{}, 6, now)
 	}
 	for i := range 20 * maxClients {
-		l.take(ClientKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})), "/", 6, now)
+		l.take(ClientKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})), Target{Path: "/"}, 6, now)
 	}
 	if len(l.clients) > maxClients || len(l.targets) != maxTargets {
 		t.Errorf("%d clients, %d addresses", len(l.clients), len(l.targets))
 	}
-	if l.take(looping, "", 6, now) == nil {
+	if l.take(looping, Target{}, 6, now) == nil {
 		t.Error("it was forgotten")
 	}
 }
@@ -109,17 +109,17 @@ func TestRefusalLimiter_OtherTargetsDoNotEndALoop(t *testing.T) {
 	now, looping := time.Now(), prefix("192.0.2.1")
 	loops := []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"}
 	for _, target := range loops {
-		for l.take(looping, target, DefaultRefusals, now) == nil {
+		for l.take(looping, Target{Path: target}, DefaultRefusals, now) == nil {
 		}
 	}
 	for i := range 3 * maxTargets {
 		other := ClientKey(netip.AddrFrom4([4]byte{10, byte(i)}))
-		if late := l.take(other, fmt.Sprint("/", i), DefaultRefusals, now); late != nil {
+		if late := l.take(other, Target{Path: fmt.Sprint("/", i)}, DefaultRefusals, now); late != nil {
 			t.Fatalf("%v is slowed: %+v", other, late)
 		}
 	}
 	for _, target := range loops {
-		if l.take(looping, target, DefaultRefusals, now) == nil {
+		if l.take(looping, Target{Path: target}, DefaultRefusals, now) == nil {
 			t.Errorf("%s was forgotten", target)
 		}
 	}

@@ -46,6 +46,13 @@ type Problem struct {
 	DecisionID string  `json:"decision_id"` // empty: nothing was recorded
 }
 
+// told is a Problem in one piece of memory with what it points to.
+type told struct {
+	Problem
+	age  int64
+	site quoted
+}
+
 // quoted holds text that the site wrote, separate from heed's own.
 type quoted struct {
 	Rule  string `json:"rule,omitempty"`
@@ -55,9 +62,17 @@ type quoted struct {
 // maxQuoted bounds each quoted text, in bytes.
 const maxQuoted = 300
 
+// problem returns the body of a.
 func (a *Answer) problem() *Problem {
-	e := a.of.Entry
-	p := &Problem{
+	t := &told{}
+	a.tell(t)
+	return &t.Problem
+}
+
+// tell sets t, which is zero, to the body of a.
+func (a *Answer) tell(t *told) {
+	e, p := a.of.Entry, &t.Problem
+	*p = Problem{
 		Title: a.Phrase, Type: "urn:heed:" + string(a.of.Reason), Status: a.Status,
 		Reason: string(a.of.Reason), Retry: "no",
 	}
@@ -77,12 +92,13 @@ func (a *Answer) problem() *Problem {
 		source := e.Policy.Source()
 		p.RobotsURL = source.Origin.RobotsURL()
 		if source.State != rules.Unreachable {
-			age := int64(e.PolicyAge / time.Second)
-			p.PolicyAge, p.FetchedAt = &age, source.FetchedAt.UTC().Format(time.RFC3339)
+			t.age = int64(e.PolicyAge / time.Second)
+			p.PolicyAge, p.FetchedAt = &t.age, source.FetchedAt.UTC().Format(time.RFC3339)
 		}
 	}
 	if d := &e.Decision; a.of.Reason == rules.ReasonRule || a.of.Reason == rules.ReasonHostOnly || d.Reason == rules.ReasonPaced && d.Line > 0 {
-		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
+		t.site = quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
+		p.Line, p.Quoted = d.Line, &t.site
 		if p.Token = legible(d.Token); d.Role != rules.Obeyed {
 			p.Piece = legible(d.Piece)
 		}
@@ -97,7 +113,6 @@ func (a *Answer) problem() *Problem {
 		p.Queue = newQueue(&a.of.Paced.Position)
 	}
 	p.Detail = a.explain(p)
-	return p
 }
 
 // forReader returns the text for a client of somebody's proxy, or for the operator's own command,
@@ -261,10 +276,8 @@ func cause(source rules.Source) string {
 	return "robots.txt was not answered (" + failure.Type + ")"
 }
 
-// render returns the refusal as problem+json, HTML or plain text, whichever
-// accept prefers.
-func (a *Answer) render(accept []string) (contentType string, body []byte) {
-	p := a.problem()
+// render returns p as problem+json, HTML or plain text, whichever accept prefers.
+func (p *Problem) render(accept []string) (contentType string, body []byte) {
 	switch preferred(accept) {
 	case "text/html":
 		var b bytes.Buffer

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -144,8 +143,16 @@ func (a *Answer) setFailure(err error) {
 // Response renders a for the request r, in the format that its Accept prefers. The
 // response to a HEAD request has no body.
 func (a *Answer) Response(r *http.Request) *http.Response {
-	contentType, body := a.render(r.Header.Values("Accept"))
-	values := []string{"no-store", a.ProxyStatus(), "nosniff", contentType, strconv.Itoa(len(body))}
+	var made struct { // one piece of memory
+		problem told
+		values  [5]string
+		body    body
+		resp    http.Response
+	}
+	a.tell(&made.problem)
+	contentType, text := made.problem.render(r.Header.Values("Accept"))
+	made.values = [...]string{"no-store", a.ProxyStatus(), "nosniff", contentType, strconv.Itoa(len(text))}
+	values := made.values[:]
 	h := http.Header{
 		"Cache-Control":          values[0:1:1],
 		"Proxy-Status":           values[1:2:2],
@@ -162,24 +169,31 @@ func (a *Answer) Response(r *http.Request) *http.Response {
 	if a.of.Reason == rules.ReasonMalformed && r.ProtoMajor == 1 { // nor is what follows a malformed request trusted
 		h.Set("Connection", "close")
 	}
-	resp := &http.Response{
+	made.resp = http.Response{
 		StatusCode: a.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, Request: r, Body: http.NoBody, ContentLength: int64(len(body)),
+		Header: h, Request: r, Body: http.NoBody, ContentLength: int64(len(text)),
 	}
 	if r.Method != http.MethodHead {
-		resp.Body = io.NopCloser(bytes.NewReader(body))
+		made.body.Reset(text)
+		made.resp.Body = &made.body
 	}
-	return resp
+	return &made.resp
 }
+
+// body is that of a Response.
+type body struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*body) Close() error { return nil }
 
 // ProxyStatus returns the Proxy-Status field of a (RFC 9209): a list of one member,
 // a string with parameters.
 func (a *Answer) ProxyStatus() string {
-	member := a.of.Proxy.Member
+	parameter := ""
 	if a.ErrorType != "" {
-		member += "; error=" + a.ErrorType
+		parameter = "; error="
 	}
-	return member + "; details=" + statusString(a.Phrase) + a.of.Proxy.mark(a.of.Entry)
+	return a.of.Proxy.Member + parameter + a.ErrorType + `; details="` + escaped(a.Phrase) + `"` + a.of.Proxy.mark(a.of.Entry)
 }
 
 // Remark returns the Proxy-Status field that heed adds to a site's own answer; empty
@@ -188,7 +202,7 @@ func (a *Answer) ProxyStatus() string {
 func (p Proxy) Remark(e *audit.Entry, paced *pace.Answer) string {
 	if e.Decision.Verdict == rules.WouldRefuse {
 		a := answerFor(Case{Reason: e.Decision.Reason, Entry: e, Paced: paced, Proxy: p})
-		return p.Member + "; details=" + statusString("observed only, would be: "+a.sentence()) + p.mark(e)
+		return p.Member + "; details=\"" + escaped("observed only, would be: "+a.sentence()) + "\"" + p.mark(e)
 	}
 	if p.Mark {
 		return p.Member + p.mark(e)
@@ -205,10 +219,8 @@ func (p Proxy) mark(e *audit.Entry) string {
 	return `; decision="` + e.ID.String() + `"`
 }
 
-// statusString returns s as a String of a structured field (RFC 9651 §3.3.3).
-func statusString(s string) string {
-	return `"` + escapes.Replace(safetext.Printable(s, maxPhrase)) + `"`
-}
+// escaped returns s as the content of a String of a structured field (RFC 9651 §3.3.3).
+func escaped(s string) string { return escapes.Replace(safetext.Printable(s, maxPhrase)) }
 
 // escapes writes what cannot stand for itself in a String of a structured field.
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

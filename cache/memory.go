@@ -40,6 +40,8 @@ type Memory struct {
 	// states counts origins by the state of their policy.
 	states [rules.Available + 1]int
 	now    time.Time // of the last pin
+
+	compact func(*rules.Policy) *rules.Policy // (*rules.Policy).Compact
 }
 
 // Defaults of NewMemory.
@@ -55,6 +57,7 @@ func NewMemory(maxEntries int, maxBytes int64) *Memory {
 		slots:      map[*originSlot]struct{}{},
 		maxEntries: cmp.Or(maxEntries, defaultMaxEntries),
 		maxBytes:   cmp.Or(maxBytes, defaultMaxBytes),
+		compact:    (*rules.Policy).Compact,
 	}
 }
 
@@ -113,37 +116,63 @@ func (m *Memory) unpin(p *originSlot) {
 	defer m.mu.Unlock()
 	p.pins--
 	m.countLocked(p)
+	if _, held := m.slots[p]; held {
+		m.recountLocked(p, true)
+	}
+	m.makeRoomLocked(p)
 }
 
+// countLocked counts the size of p.
 func (m *Memory) countLocked(p *originSlot) {
 	size := p.size()
 	m.bytes += size - p.counted
 	p.counted = size
-	if _, held := m.slots[p]; held {
-		m.recountLocked(p, true)
-	}
+}
+
+// makeRoomLocked evicts slots, or makes them smaller, until the limits are kept. last was used
+// last. It gives the lock up at times.
+func (m *Memory) makeRoomLocked(last *originSlot) {
 	for len(m.slots) > m.maxEntries || m.bytes > m.maxBytes {
-		victim := m.victimLocked(p)
-		switch {
-		case victim == nil:
+		victim := m.victimLocked(last)
+		if victim == nil {
 			return // all in use: the next unpin makes room
-		case m.bytes > m.maxBytes && victim.compact():
-			size := victim.size()
-			m.bytes += size - victim.counted
-			victim.counted = size
-		default:
-			m.removeLocked(victim)
 		}
+		if m.bytes > m.maxBytes && m.compactLocked(victim) {
+			continue
+		}
+		m.removeLocked(victim)
 	}
 }
 
+// compactLocked makes the policies of p smaller. It reports whether p is another one then: smaller,
+// or pinned, changed or removed by others, who have the lock meanwhile: compressing a large file
+// takes tens of milliseconds. p counts as nothing for them, so that they make no room for it as
+// well.
+func (m *Memory) compactLocked(p *originSlot) (changed bool) {
+	p.packing, m.bytes, p.counted = true, m.bytes-p.counted, 0
+	var before, after []*variant
+	func() {
+		m.mu.Unlock()
+		defer m.mu.Lock()
+		before, after = p.compacted(m.compact)
+	}()
+	p.packing = false
+	if _, held := m.slots[p]; !held {
+		return true
+	}
+	changed = p.pins > 0 || p.exchange(before, after)
+	m.countLocked(p)
+	return changed
+}
+
 // victimLocked returns the slot to evict: the one of lowest value in a sample, and of last, which
-// may be large and the cause. Pinned slots are skipped, because a request waits for them.
+// may be large and the cause. Pinned slots are skipped, because a request waits for them, and so
+// are those that another goroutine makes smaller.
 func (m *Memory) victimLocked(last *originSlot) *originSlot {
 	var victim *originSlot
 	var least int64
 	consider := func(p *originSlot) {
-		if p.pins > 0 {
+		if p.pins > 0 || p.packing {
 			return
 		}
 		if worth := p.value(m.now); victim == nil || worth < least {
@@ -232,9 +261,10 @@ type originSlot struct {
 	lastUsed  atomic.Int64 // nanoseconds since 1970
 	reused    atomic.Bool  // after its fetch
 	persisted atomic.Bool  // the PolicyStore has the last entry
-	// The next four are guarded by Memory.mu.
+	// The next five are guarded by Memory.mu.
 	counted int64       // size as counted in Memory.bytes
 	pins    int         // fetches under way
+	packing bool        // compactLocked makes it smaller
 	state   rules.State // as counted in Memory.states
 	stated  bool        // it is counted in Memory.states
 
@@ -340,22 +370,38 @@ func (p *originSlot) touch(now time.Time) {
 	p.reused.Store(true)
 }
 
-// compact makes the policies of p smaller, and reports whether one became so.
-func (p *originSlot) compact() (smaller bool) {
+// compacted returns the variants of p, and in their order those with smaller policies; nil for
+// one whose policies cannot be smaller.
+func (p *originSlot) compacted(compact func(*rules.Policy) *rules.Policy) (before, after []*variant) {
+	before = p.all()
+	for _, v := range before {
+		e, smaller := *v.entry, (*variant)(nil)
+		if e.policy = compact(e.policy); e.lastGood != nil {
+			e.lastGood = compact(e.lastGood)
+		}
+		if e.policy != v.policy || e.lastGood != v.entry.lastGood {
+			smaller = &variant{entry: &e, name: v.name}
+		}
+		after = append(after, smaller)
+	}
+	return before, after
+}
+
+// exchange puts what compacted has returned in its place, unless the variants of p are others by
+// now. It reports whether p has changed in one way or the other.
+func (p *originSlot) exchange(before, after []*variant) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, v := range p.variants {
-		e := *v.entry
-		if e.policy = e.policy.Compact(); e.lastGood != nil {
-			e.lastGood = e.lastGood.Compact()
-		}
-		if e.policy == v.policy && e.lastGood == v.entry.lastGood {
-			continue
-		}
-		smaller, p.variants[i] = true, &variant{entry: &e, name: v.name}
-		p.variants[i].lastUsed.Store(v.lastUsed.Load())
+	if !slices.Equal(p.variants, before) {
+		return true
 	}
-	return smaller
+	for i, v := range after {
+		if v != nil {
+			v.lastUsed.Store(before[i].lastUsed.Load())
+			changed, p.variants[i] = true, v
+		}
+	}
+	return changed
 }
 
 // value returns the value of keeping p: slots of lower value are evicted first. p.counted must

@@ -117,6 +117,56 @@ func TestHeed_LargeFilesStayInMemoryCompact(t *testing.T) {
 	}
 }
 
+// Compressing a large file takes tens of milliseconds, for which no other request waits: not for a
+// look-up, and not for a place for the rules of its own site.
+func TestHeed_OthersAreServedWhileALargeFileIsCompressed(t *testing.T) {
+	t.Parallel()
+	s := &store{Memory: NewMemory(0, defaultMaxBytes/100)}
+	first, second, newer := numbered(1), numbered(2), after(said(404))
+	times := 0
+	s.compact = func(p *rules.Policy) *rules.Policy {
+		q := p.Compact()
+		if times++; times > 1 {
+			return q
+		}
+		if !s.mu.TryLock() {
+			t.Error("all misses wait while a file is compressed")
+			return q
+		}
+		s.mu.Unlock()
+		for n := range 3 { // a miss of another site, and a site of which the file is compressed
+			put(s, numbered(10+n), newer, start)
+		}
+		for _, o := range []rules.Origin{first, second} {
+			if slot := s.find(o); slot == nil || slot.entry("", start) == nil {
+				t.Errorf("%s is not served", o)
+			}
+		}
+		if p == s.find(first).entry("", start).policy {
+			put(s, first, newer, start)
+		}
+		return q
+	}
+	put(s, first, rulesFile(30_000, start), start)
+	put(s, second, rulesFile(30_000, start), start.Add(time.Second)).touch(start.Add(time.Second))
+	if times == 0 {
+		t.Fatal("nothing was compressed")
+	}
+	if e := s.find(first).entry("", start); e != newer {
+		t.Error("what the site answered meanwhile was replaced by the file that was compressed")
+	}
+	if _, bytes := s.size(); bytes > s.maxBytes {
+		t.Errorf("%d bytes are kept", bytes)
+	}
+	sum := int64(0)
+	for p := range s.slots {
+		sum += p.size()
+	}
+	if sum != s.bytes {
+		t.Errorf("%d bytes counted as %d", sum, s.bytes)
+	}
+}
+
 // A large file does not push out small ones that are in use.
 func TestHeed_ALargeFilePushesOutFewSmallOnes(t *testing.T) {
 	t.Parallel()

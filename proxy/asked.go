@@ -54,6 +54,8 @@ type asking struct {
 	host string // what the Host field of the request names; empty: the site of its URL
 
 	permitted bool // the request may pass
+
+	awaits *awaited // the proxy brings the answer of the site; nil: heed does not see it
 }
 
 // trusts reports whether the proxy at an address is believed.
@@ -231,8 +233,16 @@ func (x *delivery) permit(r *http.Request) *http.Response {
 	}
 	x.Written()
 	x.entry.Outcome.Elsewhere, x.req.conn.asked.permitted = true, true
+	if a := x.req.conn.asked.awaits; a != nil && x.use != nil {
+		return x.await(r, a)
+	}
+	return emptyAnswer(r, http.StatusOK)
+}
+
+// emptyAnswer returns an answer to r without content.
+func emptyAnswer(r *http.Request, status int) *http.Response {
 	return &http.Response{
-		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: http.NoBody,
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: http.NoBody,
 		Header: http.Header{"Content-Length": {"0"}, "Cache-Control": {"no-store"}},
 	}
 }
@@ -241,7 +251,7 @@ func (x *delivery) permit(r *http.Request) *http.Response {
 // state of their use would not be read.
 func (x *decision) unseenUse() denial {
 	a := x.req.conn.asked
-	if a == nil || x.req.effective.Purposes() == nil || x.req.effective.Mode != acl.Enforce || a.of.UseUnseen != nil && a.of.UseUnseen() {
+	if a == nil || a.awaits != nil || x.req.effective.Purposes() == nil || x.req.effective.Mode != acl.Enforce || a.of.UseUnseen != nil && a.of.UseUnseen() {
 		return denial{}
 	}
 	return denial{reason: rules.ReasonAccess, detail: "this client has a purpose, and heed does not see what the page that another proxy fetches states of its use"}

@@ -69,9 +69,7 @@ func (x *delivery) forward(r *http.Request) *http.Response {
 		x.entry.Outcome.End(audit.BySite, fmt.Sprintf("http_protocol_error: status %03d", resp.StatusCode))
 		return failure
 	}
-	x.entry.Outcome.FromSite = true
-	x.reportAnswer(resp)
-	x.entry.Outcome.SiteAnswer = string(signal.Classify(resp.StatusCode, resp.Header))
+	x.saw(resp)
 	x.cleanAnswer(resp)
 	x.keepForm(r, resp)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
@@ -85,6 +83,13 @@ func (x *delivery) forward(r *http.Request) *http.Response {
 		return x.fail(r, upstream.ErrUpgrade)
 	}
 	return resp // the body of a 101 stays what it is: both directions of the connection
+}
+
+// saw records that the site has answered.
+func (x *delivery) saw(resp *http.Response) {
+	x.entry.Outcome.FromSite = true
+	x.reportAnswer(resp)
+	x.entry.Outcome.SiteAnswer = string(signal.Classify(resp.StatusCode, resp.Header))
 }
 
 // send sends r on its way and returns the site's answer. Afterwards the handler alone

@@ -26,20 +26,19 @@ import (
 	"heed/rules"
 )
 
-// icapPath is the path of the only ICAP service.
-const icapPath = "/reqmod"
-
 // icapTTL is how long an ICAP client keeps what OPTIONS has told it.
 const icapTTL = time.Minute
 
-// ServeICAP answers questions over ICAP (RFC 3507), in requests of REQMOD for /reqmod, until
-// Shutdown, then returns nil. It closes the Listener, whose address is added to Self.
+// ServeICAP answers questions over ICAP (RFC 3507), in requests of REQMOD for /reqmod and of
+// RESPMOD for /respmod, until Shutdown, then returns nil. It closes the Listener, whose address is
+// added to Self.
 //
 // The encapsulated request is the one asked about. X-Client-IP and X-Client-Port are the
 // address of its client, X-Authenticated-User or X-Client-Username the user. The answer is 204
 // for a request that may pass, or 200 with the message as it came where the client has not kept
 // it; a refusal is 200 with heed's own answer encapsulated. What cannot be read is 400, and
-// recorded.
+// recorded. A proxy that brings the answers of sites with RESPMOD says so in REQMOD with the field
+// Heed-Respmod: yes, and hands the field Heed-Decision of the answer back.
 func (p *Proxy) ServeICAP(l Asked) error {
 	return p.serveAsked(&l, func(c *clientConn) { c.guard((&icapConn{clientConn: c}).serve) })
 }
@@ -87,9 +86,10 @@ func (c *icapConn) await() bool {
 func (c *icapConn) serveRequest() (again bool) {
 	p, q := c.proxy, &c.request
 	c.out.Service = icap.Service{
-		Name: p.config.Name, Tag: p.settingsTag(), Connections: p.limits().ConnectionsPerClient, TTL: int(icapTTL.Seconds()),
+		Name: p.config.Name, Tag: p.settingsTag(), Connections: p.limits().ConnectionsPerClient, TTL: int(icapTTL.Seconds()), Preview: answerPreview,
 	}
-	err := c.in.Read(q, icapPath)
+	c.out.Decision = ""
+	err := c.in.Read(q)
 	q.Close = q.Close || p.closing.Load()
 	switch {
 	case err != nil:
@@ -100,18 +100,31 @@ func (c *icapConn) serveRequest() (again bool) {
 		return false
 	case q.Method == http.MethodOptions:
 		return c.out.Options(q) == nil && !q.Close
+	case q.Method == icap.Respmod:
+		return c.serveAnswer() && !q.Close
 	}
 	ctx, leave := context.WithCancel(context.Background())
-	defer leave()
 	r, client, user, err := c.asked(ctx)
+	a, w := &asking{of: c.asks, host: q.HTTP.Get("Host")}, &heldAnswer{header: http.Header{}}
+	if err == nil {
+		a.awaits, err = c.awaited(w)
+	}
 	if err != nil {
+		leave()
 		c.refuse(http.StatusBadRequest, rules.ReasonMalformed, err.Error())
 		return false
 	}
-	a, w := &asking{of: c.asks, host: q.HTTP.Get("Host")}, &heldAnswer{header: http.Header{}}
 	stop := c.watch(leave)
-	p.ask(c.clientConn, a, w, r, client, user)
+	if a.awaits == nil {
+		p.ask(c.clientConn, a, w, r, client, user)
+	} else if client = netip.AddrPortFrom(cmp.Or(client.Addr(), c.client.Addr), client.Port()); !c.askAwaiting(a, r, client, user, leave) {
+		stop()
+		return false
+	}
 	stop()
+	if a.awaits == nil {
+		leave()
+	}
 	return c.answer(a, w) == nil && !q.Close
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -157,6 +158,7 @@ type Proxy struct {
 	caTrust    catrust.Memory
 	pages      pageVisits
 	tag        atomic.Pointer[tagOf]
+	awaited    sync.Map // *awaited by id
 	usage      usage.Judge
 	announced  announced
 	engine     http.Handler // goproxy with our hooks

@@ -112,8 +112,11 @@ func (x *delivery) readUse(r *http.Request, resp *http.Response) *http.Response 
 			Effective: p.effective, Target: rules.NewTarget(p.target), Names: p.names, Now: x.proxy.config.Now(),
 		}, x.entry.Policy)
 	}
-	body := &usage.Body{Site: x.download.ReadCloser}
-	x.download.ReadCloser = body
+	body, ahead := x.download.ReadCloser.(*usage.Body)
+	if !ahead {
+		body = &usage.Body{Site: x.download.ReadCloser}
+		x.download.ReadCloser = body
+	}
 	answer := x.proxy.usage.Answer(x.Context, &u.Request, r, resp, body)
 	x.entry.Outcome.Signals, x.entry.Outcome.Said = recorded(answer), said(answer)
 	all := signal.Combine(u.verdict, answer)
@@ -132,7 +135,7 @@ func (x *delivery) readUse(r *http.Request, resp *http.Response) *http.Response 
 // refuseUse makes a refusal by the page the verdict on a request that was sent, and returns
 // it in place of resp; in observe mode resp.
 func (x *delivery) refuseUse(r *http.Request, resp *http.Response, refused *signal.Refusal) *http.Response {
-	u, o := x.use, &x.entry.Outcome
+	u, o, p := x.use, &x.entry.Outcome, &x.req
 	result := u.question.ByAnswer(u.rules, refused)
 	if result.Verdict == rules.Allow || result.Verdict == rules.WouldRefuse && x.entry.Decision.Verdict == rules.WouldRefuse {
 		return resp
@@ -143,7 +146,9 @@ func (x *delivery) refuseUse(r *http.Request, resp *http.Response, refused *sign
 	}
 	w := &x.writer
 	o.SiteStatus, o.FromSite = resp.StatusCode, false
-	x.download.ReadCloser.(*usage.Body).Drop()
+	if p.conn.asked == nil { // else it is not heed's to read
+		x.download.ReadCloser.(*usage.Body).Drop()
+	}
 	x.download = downloadBody{}
 	w.trailer, w.phrase, w.stream, w.length = nil, nil, false, 0
 	x.reply(refusal.Case{Reason: result.Reason, Use: refused})

@@ -14,13 +14,19 @@ type Service struct {
 	Tag         string // changes when decisions may: at most 30 letters, digits and hyphens
 	Connections int    // that one client may have
 	TTL         int    // seconds after which it asks again
+	Preview     int    // octets of the body of an answer that it sends before it is asked for more
 }
 
 // Writer writes the answers on one connection.
 type Writer struct {
-	HTTP    http1.Writer
-	Service Service
+	HTTP     http1.Writer
+	Service  Service
+	Decision string // the value of the field of that name; empty: there is none
 }
+
+// DecisionField is the field of ICAP in which a client hands the Decision of an answer to REQMOD
+// back with RESPMOD.
+const DecisionField = "Heed-Decision"
 
 // head returns the head of an answer to q without its last line. text follows the phrase, and has
 // no control characters.
@@ -30,6 +36,9 @@ func (w *Writer) head(q *Request, status int, text string) []byte {
 		b = append(append(b, ": "...), text...)
 	}
 	b = append(append(append(b, "\r\nISTag: \""...), w.Service.Tag...), "\"\r\n"...)
+	if w.Decision != "" {
+		b = append(append(append(b, DecisionField+": "...), w.Decision...), "\r\n"...)
+	}
 	if q.Close {
 		b = append(b, "Connection: close\r\n"...)
 	}
@@ -50,10 +59,14 @@ func (w *Writer) Status(q *Request, status int, text string) error {
 // Options answers OPTIONS.
 func (w *Writer) Options(q *Request) error {
 	b := w.head(q, http.StatusOK, "")
-	b = append(append(append(b, "Methods: "+methods+"\r\nService: "...), w.Service.Name...), "\r\nMax-Connections: "...)
+	b = append(append(append(b, "Methods: "+q.Service+"\r\nService: "...), w.Service.Name...), "\r\nMax-Connections: "...)
 	b = append(strconv.AppendInt(b, int64(w.Service.Connections), 10), "\r\nOptions-TTL: "...)
-	b = append(strconv.AppendInt(b, int64(w.Service.TTL), 10),
-		"\r\nAllow: 204\r\nPreview: 0\r\nTransfer-Preview: *\r\nEncapsulated: null-body=0\r\n\r\n"...)
+	b = append(strconv.AppendInt(b, int64(w.Service.TTL), 10), "\r\nAllow: 204\r\nPreview: "...)
+	preview := 0 // nothing of a request is judged by its body
+	if q.Service == Respmod {
+		preview = w.Service.Preview
+	}
+	b = append(strconv.AppendInt(b, int64(preview), 10), "\r\nTransfer-Preview: *\r\nEncapsulated: null-body=0\r\n\r\n"...)
 	w.HTTP.BeginOther(b, false)
 	return w.HTTP.End(nil)
 }
@@ -73,7 +86,11 @@ func (w *Writer) begin(q *Request, kind string, head []byte, body bool) {
 // Same answers q with its message as it came. body has what follows its head, where q has a
 // Body.
 func (w *Writer) Same(q *Request, body io.Reader) error {
-	if w.begin(q, "req", q.Section, q.Body); q.Body {
+	kind := "req"
+	if q.Method == Respmod {
+		kind = "res"
+	}
+	if w.begin(q, kind, q.Section, q.Body); q.Body {
 		if _, err := io.Copy(&w.HTTP, body); err != nil {
 			w.HTTP.Release()
 			return err

@@ -31,7 +31,7 @@ func serve(stream string, answer func(w *Writer, r *Reader, q *Request) error) (
 	w := &Writer{HTTP: http1.Writer{To: &out}, Service: Service{Name: "heed", Tag: "t1", Connections: 7, TTL: 60}}
 	var q Request
 	for {
-		if err := r.Read(&q, "/reqmod"); err != nil {
+		if err := r.Read(&q); err != nil {
 			return out.String(), err
 		}
 		if err := answer(w, r, &q); err != nil {
@@ -126,7 +126,7 @@ func TestErrors(t *testing.T) {
 		words  string
 	}{
 		{replaced("REQMOD ", "RESPMOD "), 405, "no such method"},
-		{replaced("/reqmod", "/respmod"), 404, "no such service"},
+		{replaced("/reqmod", "/respmod"), 405, "no such method"},
 		{replaced("/reqmod", "/reqmod/"), 404, "no such service"},
 		{replaced("ICAP/1.0", "ICAP/2.0"), 505, "the version"},
 		{replaced("REQMOD icap", "REQMOD: icap"), 400, "does not begin"},
@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 		{replaced("Host: heed.test", "Host: a\r\n b"), 400, "over several lines"},
 		{replaced("Host:", "Preview: 99999999999\r\nHost:"), 400, "Preview is not"},
 		{replaced("Host:", "Preview: -1\r\nHost:"), 400, "Preview is not"},
-		{replaced("Host:", "Preview: 70000\r\nHost:"), 400, "Preview is not"},
+		{replaced("Host:", "Preview: 300000\r\nHost:"), 400, "Preview is not"},
 		{replaced("Host:", "Preview: 0\r\nPreview: 0\r\nHost:"), 400, "Preview is not"},
 		{replaced("Host:", "Encapsulated: req-hdr=0, null-body=9\r\nHost:"), 400, "and has 2"},
 		{replaced("Encapsulated:", "Capsule:"), 400, "and has 0"},
@@ -185,21 +185,127 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+const answer = "HTTP/1.1 200 OK\r\nX-Robots-Tag: noai\r\nContent-Length: 8\r\n\r\n"
+
+// brings returns a RESPMOD with fields, about an answer, of which body follows as it is.
+func brings(fields, answer, body string) string {
+	kind := "null"
+	if body != "" {
+		kind = "res"
+	}
+	return fmt.Sprintf("RESPMOD icap://heed.test:1344/respmod ICAP/1.0\r\nHost: heed.test\r\n%sEncapsulated: req-hdr=0, res-hdr=%d, %s-body=%d\r\n\r\n%s%s%s",
+		fields, len(site), kind, len(site)+len(answer), site, answer, body)
+}
+
+// pass reads up to a number of octets of the body of each answer, and has it pass.
+func pass(octets int64) func(w *Writer, r *Reader, q *Request) error {
+	return func(w *Writer, r *Reader, q *Request) error {
+		b := r.AnswerBody(q, w)
+		var read strings.Builder
+		if _, err := io.CopyN(&read, b, octets); err != nil && err != io.EOF {
+			return err
+		}
+		if sent := b.End(); sent && !q.Allow {
+			return w.Same(q, io.MultiReader(strings.NewReader(read.String()), b))
+		}
+		if err := w.Status(q, http.StatusNoContent, ""); err != nil {
+			return err
+		}
+		_, err := io.Copy(io.Discard, b)
+		return err
+	}
+}
+
+// What follows a preview is asked for only when it is read; an answer passes by 204 as long as the
+// client has kept it, and else as it came.
+func TestRespmod(t *testing.T) {
+	const goOn = "ICAP/1.0 100 Continue\r\n\r\n"
+	whole := fmt.Sprintf("ICAP/1.0 200 OK\r\n%sEncapsulated: res-hdr=0, res-body=%d\r\n\r\n%s8\r\nabcdefgh\r\n0\r\n\r\n", tag, len(answer), answer)
+	none := fmt.Sprintf("ICAP/1.0 200 OK\r\n%sEncapsulated: res-hdr=0, null-body=%d\r\n\r\n%s", tag, len(answer), answer)
+	for _, c := range []struct {
+		name, stream string
+		read         int64
+		want         string
+	}{
+		{"options", "OPTIONS icap://heed.test/respmod ICAP/1.0\r\n\r\n", 0, ""},
+		{"a preview", brings("Preview: 4\r\n", answer, "4\r\nabcd\r\n0\r\n\r\n"), 4, unchanged},
+		{"more than a preview", brings("Preview: 4\r\n", answer, "4\r\nabcd\r\n0\r\n\r\n4\r\nefgh\r\n0\r\n\r\n"), 5, goOn + strings.Replace(whole, "8\r\nabcdefgh", "5\r\nabcde\r\n3\r\nfgh", 1)},
+		{"more, and the client keeps all", brings("Preview: 4\r\nAllow: 204\r\n", answer, "4\r\nabcd\r\n0\r\n\r\n4\r\nefgh\r\n0\r\n\r\n"), 5, goOn + unchanged},
+		{"all in the preview", brings("Preview: 9\r\n", answer, "8\r\nabcdefgh\r\n0; ieof\r\n\r\n"), 99, unchanged},
+		{"no preview", brings("", answer, "8\r\nabcdefgh\r\n0\r\n\r\n"), 3, strings.Replace(whole, "8\r\nabcdefgh", "3\r\nabc\r\n5\r\ndefgh", 1)},
+		{"no preview, kept", brings("Allow: 204\r\n", answer, "8\r\nabcdefgh\r\n0\r\n\r\n"), 3, unchanged},
+		{"no body", brings("", answer, ""), 3, none},
+		{"no body, kept", brings("Preview: 4\r\n", answer, ""), 3, unchanged},
+	} {
+		got, err := serve(c.stream+brings("Allow: 204\r\n", answer, ""), pass(c.read))
+		if c.name == "options" {
+			got, err = serve(c.stream, func(w *Writer, _ *Reader, q *Request) error { w.Service.Preview = 77; return w.Options(q) })
+			if !strings.Contains(got, "Methods: RESPMOD\r\n") || !strings.Contains(got, "Preview: 77\r\n") {
+				t.Errorf("%q", got)
+			}
+		} else if got != c.want+unchanged {
+			t.Errorf("%s: %q\nwant %q", c.name, got, c.want+unchanged)
+		}
+		if err != io.EOF {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestRespmod_Errors(t *testing.T) {
+	good := brings("Preview: 4\r\n", answer, "4\r\nabcd\r\n0\r\n\r\n4\r\nefgh\r\n0\r\n\r\n")
+	hdr, body := fmt.Sprintf("res-hdr=%d", len(site)), fmt.Sprintf("res-body=%d", len(site)+len(answer))
+	for _, c := range [][3]string{
+		{"req-hdr=0, " + hdr, hdr, "Encapsulated is neither"},
+		{hdr + ", ", "", "Encapsulated is neither"},
+		{hdr + ", ", hdr + ", " + hdr + ", ", "Encapsulated is neither"},
+		{hdr, "res-hdr=900", "Encapsulated is neither"},
+		{hdr, fmt.Sprintf("res-hdr=%d", len(site)-2), "ended within its head"},
+		{hdr, fmt.Sprintf("res-hdr=%d", len(site)+2), "ends before the offset"},
+		{hdr, "res-hdr=0", "Encapsulated is neither"},
+		{body, "req-" + body[4:], "Encapsulated is neither"},
+		{body, fmt.Sprintf("res-body=%d", len(site)+len(answer)-2), "ended within its head"},
+		{"HTTP/1.1 200", "HTTP/1.1 2000", "cannot be read"},
+		{"HTTP/1.1 200", "GET / HTTP/1", "cannot be read"},
+		{"\r\n0\r\n\r\n4", "\r\n0\r\n\r\nz", "without a valid size"},
+		{"RESPMOD ", "REQMOD ", "no such method"},
+	} {
+		stream := strings.Replace(good, c[0], c[1], 1)
+		out, err := serve(stream, pass(8))
+		if e := (*Error)(nil); !errors.As(err, &e) || !strings.Contains(e.Text, c[2]) || strings.Contains(out, " 204 ") {
+			t.Errorf("%q for %q: %v, %q\nwant %s", c[1], c[0], err, out, c[2])
+		}
+	}
+	for n := range len(good) {
+		if out, err := serve(good[:n], pass(8)); strings.HasSuffix(out, "\r\n0\r\n\r\n") || strings.Contains(out, " 204 ") || err == nil || err == io.EOF && n > 0 {
+			t.Fatalf("%d octets: %q, %v", n, out, err)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, stream := range []string{
 		asks("Allow: 204\r\n", site, ""), asks("", site, "5\r\nhallo\r\n0\r\n\r\n"), asks("Preview: 4\r\n", site, "4\r\nhall\r\n0; ieof\r\n\r\n"),
-		"OPTIONS icap://heed.test/reqmod ICAP/1.0\r\n\r\n",
+		"OPTIONS icap://heed.test/reqmod ICAP/1.0\r\n\r\n", "OPTIONS icap://heed.test/respmod ICAP/1.0\r\n\r\n",
+		brings("Preview: 4\r\n", answer, "4\r\nabcd\r\n0\r\n\r\n4\r\nefgh\r\n0\r\n\r\n"), brings("", answer, ""),
+		brings("Allow: 204\r\n", answer, "8\r\nabcdefgh\r\n0\r\n\r\n"), brings("Preview: 9\r\n", answer, "8\r\nabcdefgh\r\n0; ieof\r\n\r\n"),
 	} {
 		f.Add([]byte(stream))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		read := 0
 		out, err := serve(string(stream), func(w *Writer, r *Reader, q *Request) error {
-			if q.Method == "REQMOD" && (!strings.HasSuffix(string(q.Section), "\n") || q.HTTP.Method == "" || q.HTTP.Target == "") {
+			if q.Method != "OPTIONS" && (!strings.HasSuffix(string(q.Section), "\n") || q.HTTP.Method == "" || q.HTTP.Target == "") {
 				t.Fatalf("%q has no head: %+v", stream, q)
 			}
 			if read += len(q.Section); read > len(stream) {
 				t.Fatalf("%q has %d octets of heads", stream, read)
+			}
+			if q.Method == Respmod {
+				if q.Answer.Status < 100 {
+					t.Fatalf("%q has no answer: %+v", stream, q)
+				}
+				return pass(5)(w, r, q)
 			}
 			return same(w, r, q)
 		})

@@ -39,6 +39,8 @@ var started = map[string]string{
 	"proxy/shutdown.go poll time.NewTicker":                          "one, at the end",
 	"proxy/icap.go icapConn.await context.AfterFunc":                 "one for each connection",
 	"proxy/icap.go icapConn.watch time.AfterFunc":                    "one for each connection",
+	"proxy/respmod.go delivery.await time.NewTimer":                  "one for each request, which its client's limits bound",
+	"proxy/respmod.go icapConn.askAwaiting go":                       "one for each request, which its client's limits bound",
 	"proxy/transparent.go redirectedConn.sniff context.AfterFunc":    "one for each connection",
 	"proxy/transparent.go redirectedConn.serveHTTP go":               "connections, in place of the goroutine of the connection",
 	"proxy/tunnel.go opaqueTunnel.relay go":                          "tunnels, tunnels_per_client",

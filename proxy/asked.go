@@ -120,9 +120,10 @@ func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http
 		q.fault = denial{reason: rules.ReasonAccess, detail: untrusted}
 	case q.fault.reason != "":
 	case len(fetch) == 1 && p.config.Fetches != nil && p.config.Fetches.Claim(fetch[0]):
-		q.permitted = true
-		w.Header().Set("Content-Length", "0")
-		w.WriteHeader(http.StatusOK)
+		q.permit(w)
+		return
+	case asked.Method == http.MethodConnect && p.config.Fetches != nil && p.config.Fetches.ClaimTunnel(client, asked.RequestURI):
+		q.permit(w)
 		return
 	case client.IsValid():
 		counted, over := p.gate.Represent(&representedConn{c.Conn, net.TCPAddrFromAddrPort(client)})
@@ -138,6 +139,13 @@ func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http
 	defer own.sites.End()
 	asked.RemoteAddr = own.counted.RemoteAddr().String()
 	p.handle(w, asked)
+}
+
+// permit answers that a fetch of heed's own may pass.
+func (a *asking) permit(w http.ResponseWriter) {
+	a.permitted = true
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusOK)
 }
 
 // representedConn is the connection of a proxy that asks, as that of its client.

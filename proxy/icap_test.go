@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -294,4 +296,39 @@ func TestICAP_Shutdown(t *testing.T) {
 	if all := string(c.Rest()); !strings.HasPrefix(all, "ICAP/1.0 204 ") {
 		t.Errorf("%q", all)
 	}
+}
+
+// connAt is a connection at an address of this machine.
+type connAt struct {
+	net.Conn
+	at net.Addr
+}
+
+func (c connAt) LocalAddr() net.Addr { return c.at }
+
+// A CONNECT of heed's own passes the proxy that it goes through, once, and is known by the address
+// and port of its connection, and by nothing that a client can state.
+func TestICAP_ATunnelOfHeedsOwnPassesOnce(t *testing.T) {
+	own := &upstream.OwnFetches{}
+	r := newRig(t, hello, func(c *Config) { c.Fetches = own })
+	addr := r.serveICAP()
+	defer own.Opens(connAt{at: net.TCPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.7:4321"))}, "site.test:443")()
+	for _, c := range []struct {
+		site, fields string
+		passes       bool
+	}{
+		{"site.test:443", from7 + "\r\nX-Client-Port: 4322", false},
+		{"site.test:443", from7, false},
+		{"site.test:443", "X-Client-IP: 192.0.2.8\r\nX-Client-Port: 4321", false},
+		{"site.test:443", from7 + "\r\nHeed-Fetch: 192.0.2.7:4321", false},
+		{"other.test:443", from7 + "\r\nX-Client-Port: 4321", false},
+		{"site.test:443", from7 + "\r\nX-Client-Port: 4321", true},
+		{"site.test:443", from7 + "\r\nX-Client-Port: 4321", false},
+	} {
+		_, all := r.onICAP(addr, reqmod("CONNECT "+c.site+" HTTP/1.1\nHost: "+c.site+"\nHeed-Fetch: 192.0.2.7:4321", keeps, c.fields))
+		if passes := strings.HasPrefix(all, "ICAP/1.0 204 "); passes != c.passes {
+			t.Errorf("%s, %q: passes %v, want %v", c.site, c.fields, passes, c.passes)
+		}
+	}
+	testkit.Until(t, "six records", func() bool { return len(r.records.all()) == 6 })
 }

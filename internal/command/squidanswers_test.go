@@ -180,7 +180,7 @@ func squidAnswers(t *testing.T, https bool) {
 			if p.reserved && !(inPage && method == "HEAD") {
 				outcomes[method+" "+p.path] = "refused-by-heed"
 				if !refused(a) || strings.Contains(a.body, "text") && method == "HEAD" {
-					t.Errorf("%s %s is not refused: %d %q", method, p.path, a.status, a.header)
+					t.Errorf("%s %s is not refused: %d %q", method, p.path, a.status, a.header["X-Squid-Error"])
 				}
 			} else if a.status != 200 || a.body != sent {
 				t.Errorf("%s %s: %d, %d octets, want 200, %d", method, p.path, a.status, len(a.body), len(sent))

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"crypto/rand"
+	"net"
+	"net/netip"
 	"sync"
 )
 
@@ -13,27 +15,53 @@ const OwnField = "Heed-Fetch"
 // OwnFetches are the fetches of heed's own that are under way through another proxy. The zero
 // value is ready, and safe for concurrent use.
 type OwnFetches struct {
-	mu     sync.Mutex
-	values map[string]bool
+	mu  sync.Mutex
+	all map[ownFetch]bool
+}
+
+// ownFetch is a fetch with a value of OwnField, or a tunnel to a site that is asked for on the
+// connection at an address and port.
+type ownFetch struct {
+	value string
+	from  netip.AddrPort
+	site  string
 }
 
 // Begin returns the value of OwnField for one fetch. The caller must call end after it.
 func (o *OwnFetches) Begin() (value string, end func()) {
 	value = rand.Text()
+	return value, o.begin(ownFetch{value: value})
+}
+
+// Opens notes that heed asks for a tunnel to a site on a connection that it has made. The caller
+// must call end when that is answered.
+func (o *OwnFetches) Opens(conn net.Conn, hostPort string) (end func()) {
+	from, _ := netip.ParseAddrPort(conn.LocalAddr().String())
+	return o.begin(ownFetch{from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), site: hostPort})
+}
+
+func (o *OwnFetches) begin(f ownFetch) (end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.values == nil {
-		o.values = map[string]bool{}
+	if o.all == nil {
+		o.all = map[ownFetch]bool{}
 	}
-	o.values[value] = true
-	return value, func() { o.Claim(value) }
+	o.all[f] = true
+	return func() { o.claim(f) }
 }
 
 // Claim reports whether value is that of a fetch under way, once.
-func (o *OwnFetches) Claim(value string) bool {
+func (o *OwnFetches) Claim(value string) bool { return o.claim(ownFetch{value: value}) }
+
+// ClaimTunnel reports whether heed asks for a tunnel to that site from that address and port, once.
+func (o *OwnFetches) ClaimTunnel(from netip.AddrPort, hostPort string) bool {
+	return o.claim(ownFetch{from: from, site: hostPort})
+}
+
+func (o *OwnFetches) claim(f ownFetch) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := o.values[value]
-	delete(o.values, value)
+	known := o.all[f]
+	delete(o.all, f)
 	return known
 }

@@ -81,6 +81,10 @@ type TransportConfig struct {
 	// are addresses. What Resolve contains is allowed unless it is refused expressly.
 	Destinations *acl.Destinations
 
+	// Fetches has the tunnels that are asked for through an HTTP proxy, which may ask heed about
+	// them; nil: none is noted.
+	Fetches *OwnFetches
+
 	// Counts counts the connections; nil: they are not counted.
 	Counts *Counts
 

@@ -39,6 +39,9 @@ func (d *dialer) dialThrough(ctx context.Context, through *url.URL, hostPort str
 	if through.Scheme == "socks5" || through.Scheme == "socks5h" {
 		return askSOCKS(ctx, conn, through, hostPort)
 	}
+	if d.Fetches != nil {
+		defer d.Fetches.Opens(conn, hostPort)()
+	}
 	return openCONNECT(ctx, conn, through, hostPort)
 }
 

@@ -238,7 +238,12 @@ func (p *Pool) transport(proxy *control.UpstreamProxy, roots string, sealed bool
 			return nil, err
 		}
 	}
+	fetches := p.Fetches
+	if !p.cfg.IsAsked() {
+		fetches = nil
+	}
 	return upstream.NewHostTransports(upstream.TransportConfig{
+		Fetches:               fetches,
 		Destinations:          destinations,
 		ConnsPerHost:          p.cfg.Limits.SiteConnections,
 		IdleConns:             p.IdleConns,

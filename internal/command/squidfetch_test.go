@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"heed/internal/tools/testkit"
 )
@@ -40,7 +39,7 @@ func TestHeedsOwnTunnelPassesTheSquidThatAsks(t *testing.T) {
 		strings.Replace(testkit.ManualLines(t, "other-proxies", "# heed.toml"), "127.0.0.1:1344", at, 1)) + "\n"})
 	_, port, _ := strings.Cut(site.Listener.Addr().String(), ":")
 	client := func(proxy string) *http.Client {
-		return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy}), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		return &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy}), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	}
 	for path, want := range map[string]int{"/page": 200, "/private/x": 403} { // of clients of heed, which sends through Squid
 		resp, err := client(free).Get("https://site.test:" + port + path)

@@ -213,9 +213,9 @@ func (w *fieldWriter) fail(kind Kind, field string) {
 	}
 }
 
-// skips reports whether a field is not written because of its name.
-func (w *fieldWriter) skips(name string) bool {
-	key := http.CanonicalHeaderKey(name)
+// skips reports whether a field is not written because of its name, of which key is the
+// canonical form.
+func (w *fieldWriter) skips(key string) bool {
 	return isOwn(key) || key == host && !w.isAnswer() || key == "Upgrade" && !w.upgrade
 }
 
@@ -281,7 +281,7 @@ func (w *fieldWriter) writeRest() {
 	var few [16]string
 	names := few[:0]
 	for key, values := range w.Header {
-		if !w.skips(key) && len(values) > w.lines(key) {
+		if len(values) > w.lines(key) && !w.skips(http.CanonicalHeaderKey(key)) {
 			names = append(names, key)
 		}
 	}

@@ -384,9 +384,14 @@ func appendJSON(b []byte, v any) []byte {
 
 // preferred picks the format of a refusal by the Accept field (RFC 9110
 // §12.5.1): problem+json unless HTML or plain text is asked for above it.
-func preferred(accept []string) string {
-	offers := []string{"application/problem+json", "text/html", "text/plain"}
-	return slices.MaxFunc(offers, func(a, b string) int { return cmp.Compare(quality(accept, a), quality(accept, b)) })
+func preferred(accept []string) (best string) {
+	most := -1.0
+	for _, offer := range [...]string{"application/problem+json", "text/html", "text/plain"} {
+		if q := quality(accept, offer); q > most {
+			best, most = offer, q
+		}
+	}
+	return best
 }
 
 // quality returns the weight accept gives to a media type; the most specific

@@ -85,6 +85,8 @@ func contenders(binary, against, squid string) []contender {
 		contender{name: "reverseproxy", command: goCommand("reverseproxy", "GOGC=400"), lacks: onlyPlain},
 		contender{name: "relay", command: goCommand("relay", "GOGC=400"), lacks: slices.Concat(onlyPlain, []string{"hosts", "cold"})},
 		contender{name: "squid-robots", command: robotsSquid, lacks: robots},
+		contender{name: "squid-heed", command: askingSquid(binary), lacks: robots},
+		contender{name: "squid-204", command: askingSquid(""), lacks: robots},
 		contender{name: "mitmproxy-robots", command: robotsMitmproxy, lacks: robots},
 	)
 }
@@ -94,7 +96,7 @@ func (c contender) missing(squid string) string {
 	switch {
 	case c.name == "squid" && !exists(certgenOf(squid)):
 		return "Squid with OpenSSL"
-	case c.name == "squid-robots" && !exists(program("squid")):
+	case strings.HasPrefix(c.name, "squid-") && !exists(program("squid")):
 		return "squid"
 	case c.name == "mitmproxy-robots" && !exists(program("mitmdump")):
 		return "mitmproxy"

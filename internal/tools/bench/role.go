@@ -22,6 +22,7 @@ var roles = map[string]func() error{
 	"goproxy-tuned": tunedGoproxy,
 	"reverseproxy":  bareReverseProxy,
 	"relay":         bareRelay,
+	"icap-204":      icap204,
 }
 
 // runRole runs the role that the environment names. It reports false if there is

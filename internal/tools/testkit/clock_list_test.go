@@ -10,16 +10,17 @@ package testkit
 //   - loop: it ends or paces what the test does, and the verdict does not depend on it.
 var timeCompared = map[string]string{
 	// rules, cache, main
-	"cache/cache_test.go TestCache_ASiteThatComesUpIsNoticedWithinSeconds": "fake: RetryAt by the clock of the test",
-	"cache/fleet_test.go seat.end":                                         "setting: how long the store keeps a policy",
-	"cache/limiter_test.go enter":                                          "fake: runs in bubbles",
-	"cache/origins_test.go TestHeed_OriginsThatMisbehave":                  "fake: RetryAt by the clock of the test; a limit of 5 s that silent sites reach",
-	"cache/origins_test.go TestHeed_OriginsThatMisbehaveInTLS":             "loop: a limit that a silent site reaches, tried again until it does in the handshake",
-	"cache/outcome_test.go TestCache_FetchesAndPoliciesAreCounted":         "least: a fetch takes some time",
-	"cache/stale_test.go TestPolicy_AFailingSiteIsAskedEverMoreSeldom":     "fake: RetryAt by the clock of the test",
-	"cache/stale_test.go TestPolicy_HowLongAnEntryAnswersPastItsTime":      "fake: times that are computed from a header",
-	"cache/state_test.go TestState_RetriesStayWithinTheirLimits":           "fake: times that are computed from the number of failures",
-	"rules/cost_linux_test.go times":                                       "ratio: what a step costs",
+	"internal/command/squidpace_test.go TestSquidThatAsksHeedKeepsTheDelay": "least: gaps at the site",
+	"cache/cache_test.go TestCache_ASiteThatComesUpIsNoticedWithinSeconds":  "fake: RetryAt by the clock of the test",
+	"cache/fleet_test.go seat.end":                                          "setting: how long the store keeps a policy",
+	"cache/limiter_test.go enter":                                           "fake: runs in bubbles",
+	"cache/origins_test.go TestHeed_OriginsThatMisbehave":                   "fake: RetryAt by the clock of the test; a limit of 5 s that silent sites reach",
+	"cache/origins_test.go TestHeed_OriginsThatMisbehaveInTLS":              "loop: a limit that a silent site reaches, tried again until it does in the handshake",
+	"cache/outcome_test.go TestCache_FetchesAndPoliciesAreCounted":          "least: a fetch takes some time",
+	"cache/stale_test.go TestPolicy_AFailingSiteIsAskedEverMoreSeldom":      "fake: RetryAt by the clock of the test",
+	"cache/stale_test.go TestPolicy_HowLongAnEntryAnswersPastItsTime":       "fake: times that are computed from a header",
+	"cache/state_test.go TestState_RetriesStayWithinTheirLimits":            "fake: times that are computed from the number of failures",
+	"rules/cost_linux_test.go times":                                        "ratio: what a step costs",
 
 	// internal, without the folders below
 	"internal/config/access/gate_test.go TestHeed_GuessesFromOneNetworkCountTogether":       "setting: the wait after too many guesses",

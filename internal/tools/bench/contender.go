@@ -86,7 +86,7 @@ func contenders(binary, against, squid string) []contender {
 		contender{name: "relay", command: goCommand("relay", "GOGC=400"), lacks: slices.Concat(onlyPlain, []string{"hosts", "cold"})},
 		contender{name: "squid-robots", command: robotsSquid, lacks: robots},
 		contender{name: "squid-heed", command: askingSquid(binary), lacks: robots},
-		contender{name: "squid-204", command: askingSquid(""), lacks: robots},
+		contender{name: "squid-204", command: askingSquid(""), lacks: append(slices.Clone(robots), "refused-pages")},
 		contender{name: "mitmproxy-robots", command: robotsMitmproxy, lacks: robots},
 	)
 }

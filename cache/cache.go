@@ -94,7 +94,7 @@ func (c *Cache) Held(o rules.Origin) (files []*rules.Policy) {
 // Document requests the document at u, an absolute http or https URL, under heed's own name.
 // It has the limits of a fetch of robots.txt: redirects, concurrent fetches, and
 // Config.PerFetch. It returns the status of the final answer and, with 200 and 203, its
-// decoded body; a body of more than most bytes is ErrTooLong. An error means that there was
+// decoded body; a body of more than most octets is ErrTooLong. An error means that there was
 // no usable answer. permit returns why a redirect is not followed; nil follows all. by is the
 // host that named u; empty: the host of u. Requests to another host are visits, whose answers
 // are shared by all callers; nothing else is cached. The fetch ends with ctx.
@@ -102,7 +102,7 @@ func (c *Cache) Document(ctx context.Context, by string, u *url.URL, most int, p
 	return c.fetcher.document(ctx, by, u, most, permit)
 }
 
-// Size returns the number of cached origins, and about how many bytes they take.
+// Size returns the number of cached origins, and about how many octets they take.
 func (c *Cache) Size() (origins int, bytes int64) { return c.store.size() }
 
 // cached returns the fresh entry for o and userAgent, or nil. ctx is that of the client's

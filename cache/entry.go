@@ -127,7 +127,7 @@ func (e *entry) use(now time.Time) use {
 // fresh reports whether e may be used without a request to the site. e may be nil.
 func (e *entry) fresh(now time.Time) bool { return e.use(now) == fresh }
 
-// size returns about how many bytes e holds, itself excluded.
+// size returns about how many octets e holds, itself excluded.
 func (e *entry) size() int {
 	n := e.policy.Size() + len(e.validators.URL) + len(e.validators.ETag) + len(e.validators.LastModified) +
 		errorSize(e.policy.Source().Err)
@@ -137,7 +137,7 @@ func (e *entry) size() int {
 	return n
 }
 
-// errorSize returns about how many bytes an error holds: a failed verification contains the
+// errorSize returns about how many octets an error holds: a failed verification contains the
 // site's certificates.
 func errorSize(err error) int {
 	if err == nil {

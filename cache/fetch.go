@@ -16,7 +16,7 @@ import (
 	"heed/rules"
 )
 
-// Limits of a fetch, in addition to its time (Config.Timeout), its redirects and its bytes
+// Limits of a fetch, in addition to its time (Config.Timeout), its redirects and its octets
 // (body.go).
 const (
 	// maxHeader is the maximum size of the header of an answer, in bytes. The Transport limits
@@ -46,7 +46,7 @@ type fetcher struct {
 const acceptRobots = "text/plain, */*;q=0.5"
 
 // FetchLimits limit the fetches of all caches that share them: their number, in total and for
-// one site, and the bytes of their bodies. The zero value is ready; it is safe for concurrent
+// one site, and the octets of their bodies. The zero value is ready; it is safe for concurrent
 // use.
 type FetchLimits struct {
 	once       sync.Once
@@ -89,7 +89,7 @@ type job struct {
 	signer  Signer                                // of requests under a client's name; nil: they are not signed
 	only    string                                // the only other host that may be visited; empty: any
 	accept  string                                // the Accept field
-	most    int                                   // bytes of the body, decoded
+	most    int                                   // octets of the body, decoded
 	permit  func(context.Context, *url.URL) error // why a redirect is not followed; nil: all are
 	end     context.CancelCauseFunc
 	tickets []*ticket
@@ -350,7 +350,7 @@ func location(resp *siteReply, u *url.URL) (*url.URL, error) {
 		return nil, publicErrorf(nil, "redirects without saying where to (status %d without a Location)", resp.status)
 	}
 	if len(raw) > maxLocationLen {
-		return nil, publicErrorf(nil, "redirects to a URL longer than %d bytes", maxLocationLen)
+		return nil, publicErrorf(nil, "redirects to a URL longer than %d octets", maxLocationLen)
 	}
 	target, err := u.Parse(raw)
 	if err != nil {

@@ -47,7 +47,7 @@ func originOf(t testing.TB, address string) rules.Origin {
 	return o
 }
 
-// raw starts a site that answers every connection with the same bytes, once a
+// raw starts a site that answers every connection with the same octets, once a
 // request has come, and closes it.
 func raw(t *testing.T, response string) rules.Origin {
 	t.Helper()
@@ -313,7 +313,7 @@ func TestHeed_LongFilesAreCutAtALine(t *testing.T) {
 }
 
 func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
-	var member bytes.Buffer // 32 bytes, so that the limit falls between two
+	var member bytes.Buffer // 32 octets, so that the limit falls between two
 	w := gzip.NewWriter(&member)
 	w.Name = strings.Repeat("x", 31-len(zipped("")))
 	w.Close()

@@ -52,7 +52,7 @@ func fileOf(host string, lines int) string {
 	return b.String()
 }
 
-// heap returns how many bytes are in use.
+// heap returns how many octets are in use.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -24,7 +24,7 @@ type Info struct {
 	WaitAt time.Time
 	// Failures is the number of consecutive failures.
 	Failures int
-	// Bytes is about how many bytes it takes in memory.
+	// Bytes is about how many octets it takes in memory.
 	Bytes int
 	// Shared is set when the fleet's store has it too.
 	Shared bool

@@ -199,7 +199,7 @@ func (m *Memory) removeLocked(p *originSlot) {
 	m.items.Delete(p.key)
 }
 
-// size returns the number of slots and their bytes, of all caches that share m.
+// size returns the number of slots and their octets, of all caches that share m.
 func (m *Memory) size() (entries int, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -420,7 +420,7 @@ func (p *originSlot) value(now time.Time) int64 {
 	return w
 }
 
-// size returns about how many bytes p holds.
+// size returns about how many octets p holds.
 func (p *originSlot) size() int64 {
 	n := int64(slotOverhead + 2*len(p.key)) // policies contain the host again
 	for _, v := range p.all() {

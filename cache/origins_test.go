@@ -58,7 +58,7 @@ func endless(text, piece string) stage {
 	}
 }
 
-// drips is endless, a byte at a time.
+// drips is endless, an octet at a time.
 func drips(text string) stage {
 	return func(c net.Conn, _ *http.Request) {
 		_, err := io.WriteString(c, text)

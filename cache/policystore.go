@@ -113,7 +113,7 @@ var snapshotFields = []string{
 	"Expires", "Last-Modified", "Retry-After", "Server", "Vary",
 }
 
-// maxFieldKept is the maximum of bytes of one field in a Snapshot.
+// maxFieldKept is the maximum of octets of one field in a Snapshot.
 const maxFieldKept = 1024
 
 // bounded returns copies of the values within maxFieldKept: a value may refer to the memory of

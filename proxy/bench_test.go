@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// BenchmarkProxied is one proxied request with a body of two bytes, everything
+// BenchmarkProxied is one proxied request with a body of two octets, everything
 // on: cached policy, a rule list, counts, and a JSON log line written to a file.
 // allocs/req and cpu-us/req are the proxy process's own.
 func BenchmarkProxied(b *testing.B) {
@@ -314,7 +314,7 @@ func (r *role) run(b testing.TB, n int) {
 	}
 }
 
-// benchOrigin serves two bytes over HTTP and HTTPS/1.1 until its input ends.
+// benchOrigin serves two octets over HTTP and HTTPS/1.1 until its input ends.
 func benchOrigin() {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {

@@ -99,7 +99,7 @@ type slowBody struct {
 	server   io.ReadCloser // the server's; nil: there is no body
 	of       *delivery
 	timer    *time.Timer                    // runs while a Read waits; nil before the first
-	left     time.Duration                  // of the time for the bytes that are to come
+	left     time.Duration                  // of the time for the octets that are to come
 	got      int                            // of leastProgress
 	exceeded atomic.Pointer[limit.Exceeded] // why no more is read; nil while more is
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // answering is a rig in front of raw.test, which answers over HTTP and HTTPS
-// with the bytes that its handler returns.
+// with the octets that its handler returns.
 func answering(t *testing.T, answer func(r *http.Request) string) *rig {
 	t.Helper()
 	s := newSite(t, hello)
@@ -91,7 +91,7 @@ func TestRFC9110_StatusThatIsNotASitesToGive(t *testing.T) {
 	}
 }
 
-// Bytes that end a line for some readers and not for others are not passed on
+// Octets that end a line for some readers and not for others are not passed on
 // inside a field (RFC 9110 §5.5).
 func TestRFC9110_FieldsThatCouldBeTwoAreNotPassedOn(t *testing.T) {
 	for _, value := range []string{"a\x00b", "a\rX-Evil: b", "a\x01b"} {

@@ -123,8 +123,8 @@ func TestBytesSentWithConnectAreNotLost(t *testing.T) {
 	})
 }
 
-// earlyConn sends head along with the first bytes written, and takes the
-// answer to it off before the first bytes read.
+// earlyConn sends head along with the first octets written, and takes the
+// answer to it off before the first octets read.
 type earlyConn struct {
 	net.Conn
 	r        *bufio.Reader

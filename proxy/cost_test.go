@@ -12,7 +12,7 @@ import (
 )
 
 // requestCost are the bounds of what a request costs the proxy, everything on. They
-// are what was measured, with a twentieth more, and of the bytes, which grow when a busy
+// are what was measured, with a twentieth more, and of the octets, which grow when a busy
 // machine empties pools, a tenth: a change that exceeds one has to be worth it. The race detector changes all of them.
 var requestCost = []struct {
 	name, target        string

@@ -85,7 +85,7 @@ func (q *request) identify(p *Proxy) {
 // Bounds of an agentMemo: User-Agent strings are the client's to choose.
 const (
 	maxAgents      = 4096
-	maxAgentLength = 1024 // bytes; longer strings are identified each time
+	maxAgentLength = 1024 // octets; longer strings are identified each time
 )
 
 // agentMemo holds the Agents that User-Agent strings name. The zero value is ready.

@@ -20,7 +20,7 @@
 // host is judged, and the tunnel is passed on unread (tunnel.go, hello.go).
 //
 // A connection that the kernel has redirected (transparent.go) joins this way after its
-// first bytes: TLS as a CONNECT to the name in its hello would, and HTTP as what is inside
+// first octets: TLS as a CONNECT to the name in its hello would, and HTTP as what is inside
 // an intercepted tunnel, where each request names its site.
 //
 // A proxy that asks whether a request of its client may pass (asked.go, over ICAP icap.go and package

@@ -224,7 +224,7 @@ func serve(l net.Listener, act func(net.Conn)) {
 }
 
 // The failure of a site before it has read the body is answered immediately, although
-// the body has not arrived; and the bytes that follow are not read as a request.
+// the body has not arrived; and the octets that follow are not read as a request.
 func TestFailureDoesNotWaitForTheBody(t *testing.T) {
 	s := newSite(t, hello)
 	s.resolve["refused.test:80"] = testkit.FreeAddr(t)

@@ -48,7 +48,7 @@ func allowedByRig(r *http.Request) bool {
 	return !strings.HasPrefix(p, "/private") || strings.HasPrefix(r.URL.Path, "/private/ok")
 }
 
-// FuzzFront feeds bytes to a connection, to a tunnel, and into TLS with
+// FuzzFront feeds octets to a connection, to a tunnel, and into TLS with
 // HTTP/1.1 and HTTP/2. Whatever they are: no fault inside heed, nothing
 // disallowed at the site, and the connection closes.
 func FuzzFront(f *testing.F) {
@@ -131,7 +131,7 @@ func (r *rig) tunnelAgain() *testkit.Conn {
 	return testkit.Dial(r.t, r.addr).Connect("site.test:443")
 }
 
-// earlierBytes sends more before the first bytes written.
+// earlierBytes sends more before the first octets written.
 type earlierBytes struct {
 	net.Conn
 	head []byte

@@ -18,7 +18,7 @@ import (
 	"heed/proxy/limit"
 )
 
-// maxFrame is the largest HTTP/2 frame taken, in bytes: what every client
+// maxFrame is the largest HTTP/2 frame taken, in octets: what every client
 // keeps to unasked (RFC 9113 §6.5.2). Frames of a connection are read into memory.
 const maxFrame = 16 << 10
 
@@ -109,7 +109,7 @@ func (l *tunnelListener) Close() error {
 func (l *tunnelListener) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }
 
 // streams watches the answers on one HTTP/2 connection. A client may go on
-// reading bytes and leave the window of a stream closed: no deadline of the
+// reading octets and leave the window of a stream closed: no deadline of the
 // connection passes then, and what writes to the stream waits for ever, the
 // handler or net/http behind it. The zero value is ready.
 type streams struct {
@@ -228,14 +228,14 @@ func (s *stream) note(since time.Time) {
 }
 
 // h2Conn is a client's connection in an intercepted tunnel on which HTTP/2 is spoken, as
-// its server sees it: the bytes inside TLS. It has no ConnectionState, since net/http
+// its server sees it: the octets inside TLS. It has no ConnectionState, since net/http
 // would take it for TLS and expect HTTP/1. net/http then does not reject the cipher
 // suites of RFC 9113 appendix A either; crypto/tls chooses one only for a client that
 // offers no other.
 type h2Conn struct {
 	clientConn
 	frames *h2head.Reader
-	begun  atomic.Bool // bytes have come
+	begun  atomic.Bool // octets have come
 }
 
 // h2Conn returns c, the decrypted side of t, as the server of HTTP/2 takes it.
@@ -250,7 +250,7 @@ func (t *tunnel) h2Conn(c net.Conn) *h2Conn {
 }
 
 // h2HeaderBytes returns how large a head of HTTP/2 may be, counted as in RFC 9113 §6.5.2:
-// every field counts 32 bytes more than it has.
+// every field counts 32 octets more than it has.
 func (p *Proxy) h2HeaderBytes() int { return int(p.config.Limits.HeaderBytes) + 10*32 }
 
 // Read implements net.Conn.

@@ -272,7 +272,7 @@ func TestHeed_TheRecordOfABrokenHeaderBlockWaitsAlone(t *testing.T) {
 	r.records.await(t, "the broken block", func(e *audit.Entry) bool { return e.Target == "/broken" })
 }
 
-// The bytes of unfinished heads count over HTTP/2 as they do over HTTP/1, and a head that
+// The octets of unfinished heads count over HTTP/2 as they do over HTTP/1, and a head that
 // takes too long is answered.
 func TestHeed_UnfinishedHeadsInHTTP2Count(t *testing.T) {
 	t.Parallel()

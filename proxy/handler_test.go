@@ -15,7 +15,7 @@ import (
 
 func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello from %s", r.RequestURI) }
 
-// An exchange is allocated for every request, in the size class of 1,792 bytes of the Go
+// An exchange is allocated for every request, in the size class of 1,792 octets of the Go
 // runtime; the next one has 2,048, which each request would take. A field that exceeds it
 // can be a pointer where most requests do not have it.
 func TestAnExchangeFitsItsSizeClass(t *testing.T) {

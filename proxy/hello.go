@@ -42,12 +42,12 @@ func (t *opaqueTunnel) checkHello() (reason rules.Reason, detail string, observe
 		if q.https == acl.Tunnel {
 			return "", "", false
 		}
-		return rules.ReasonNotHTTP, "the bytes in the tunnel are not TLS", q.effective.Mode == acl.Observe
+		return rules.ReasonNotHTTP, "the octets in the tunnel are not TLS", q.effective.Mode == acl.Observe
 	}
 	_ = c.SetReadDeadline(time.Now().Add(q.settings.Limits.HandshakeTime))
 	hello := readHello(c)
 	if hello == nil {
-		return rules.ReasonNotHTTP, "the bytes in the tunnel begin like TLS and are none", q.effective.Mode == acl.Observe
+		return rules.ReasonNotHTTP, "the octets in the tunnel begin like TLS and are none", q.effective.Mode == acl.Observe
 	}
 	for _, name := range hello.names { // mostly one; which of several a server takes is not known
 		if o, err := rules.ParseOrigin("https", name); err != nil || o.Host != q.origin.Host {
@@ -117,7 +117,7 @@ func endText(err error) string {
 	case errors.Is(err, io.EOF):
 		return "the client hung up"
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "no more bytes in time"
+		return "no more octets in time"
 	}
 	return safetext.Error(err)
 }

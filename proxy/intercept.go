@@ -83,7 +83,7 @@ func (x *exchange) intercept(c *tunnelConn) {
 		p.caTrust.Closed(&t.trust)
 		x.passOpaque(c)
 	default:
-		t.refused(c, rules.ReasonNotHTTP, "the bytes in the tunnel are neither TLS nor HTTP")
+		t.refused(c, rules.ReasonNotHTTP, "the octets in the tunnel are neither TLS nor HTTP")
 	}
 }
 

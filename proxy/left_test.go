@@ -144,7 +144,7 @@ func (w waiting) Policy(ctx context.Context, o rules.Origin, agent string) *rule
 	}
 }
 
-// A client that has all the bytes it was told of may leave: the answer is
+// A client that has all the octets it was told of may leave: the answer is
 // whole, though the site's HTTP/2 stream is still open.
 func TestHeed_WhoHasAllThatWasPromisedMayLeave(t *testing.T) {
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {

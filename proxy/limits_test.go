@@ -340,7 +340,7 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-// However many clients begin a head and do not end it, the bytes that are kept of
+// However many clients begin a head and do not end it, the octets that are kept of
 // all of them have a bound. Those that come beyond it are answered and recorded, and a
 // request that comes in one piece is served meanwhile.
 func TestUnfinishedHeadsShareOneBound(t *testing.T) {

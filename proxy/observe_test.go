@@ -261,7 +261,7 @@ func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 	}
 }
 
-// In observe mode bytes that are no HTTP pass where a tunnel would be allowed.
+// In observe mode octets that are no HTTP pass where a tunnel would be allowed.
 func TestHeed_AnObservedTunnelMayCarryAnything(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -249,7 +249,7 @@ func TestOddAnswersOverHTTP2(t *testing.T) {
 	}
 }
 
-// Bytes beyond a Content-Length that come when the client has the others, and heed waits for
+// Octets beyond a Content-Length that come when the client has the others, and heed waits for
 // them no more, end its stream with an error, or its connection over HTTP/1, and are recorded.
 func TestRFC9113_ALongerAnswerIsNoWholeOne(t *testing.T) {
 	t.Parallel()

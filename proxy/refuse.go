@@ -22,7 +22,7 @@ type denial struct {
 	err    error         // what stopped the request, where that decides on the answer; see refusal.Case
 }
 
-// maxDetail bounds the detail of a malformed request, in bytes: a client
+// maxDetail bounds the detail of a malformed request, in octets: a client
 // chooses how long the part is that gets quoted.
 const maxDetail = 300
 
@@ -108,7 +108,7 @@ func (x *delivery) answer(r *http.Request) {
 	}
 }
 
-// answerPanic answers for a panic before the first byte of an answer.
+// answerPanic answers for a panic before the first octet of an answer.
 func (x *delivery) answerPanic() {
 	if !x.recorded {
 		x.deny(denial{reason: rules.ReasonInternal})

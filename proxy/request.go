@@ -190,7 +190,7 @@ func (q *request) signing(now time.Time) (*passport.Signer, passport.Form) {
 // ownAddress is the detail of a request that would come back to heed.
 const ownAddress = "the address is one that heed itself listens on"
 
-// setTarget makes the target that is judged and sent the bytes of uri, and reports
+// setTarget makes the target that is judged and sent the octets of uri, and reports
 // whether they can be sent. u is uri as net/http has parsed it. What a request line
 // cannot contain is the exception: see rules.SendableTarget.
 func (q *request) setTarget(u *url.URL, uri string) (ok bool) {

@@ -113,7 +113,7 @@ const (
 
 var (
 	allModes = []mode{plain, mitmH1, mitmH2, inTunnel, absolute}
-	rawModes = []mode{plain, mitmH1, inTunnel, absolute} // a test speaks HTTP/1 on them in bytes
+	rawModes = []mode{plain, mitmH1, inTunnel, absolute} // a test speaks HTTP/1 on them in octets
 )
 
 // scheme is the scheme of the addresses asked for.
@@ -156,7 +156,7 @@ func (r *rig) in(t testing.TB) *rig {
 	return &sub
 }
 
-// raw opens a connection on which HTTP/1 is spoken in bytes, and returns
+// raw opens a connection on which HTTP/1 is spoken in octets, and returns
 // the text before the path in a request line.
 func (r *rig) raw(m mode) (c *testkit.Conn, prefix string) {
 	r.t.Helper()
@@ -260,7 +260,7 @@ func (r *rig) askH2(q question) *http.Response {
 	return resp
 }
 
-// get is a request in bytes with the fields of header, each "Name: value".
+// get is a request in octets with the fields of header, each "Name: value".
 func get(prefix, path string, header ...string) string {
 	return rawRequest("GET", prefix, path, header...)
 }

@@ -69,7 +69,7 @@ func (s *unreadBodies) converse(c net.Conn) {
 		}
 		if r.Close {
 			_ = c.(interface{ CloseWrite() error }).CloseWrite()
-			_, _ = io.Copy(io.Discard, in) // a close with bytes unread would take the answer back
+			_, _ = io.Copy(io.Discard, in) // a close with octets unread would take the answer back
 			return
 		}
 	}

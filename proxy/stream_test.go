@@ -56,7 +56,7 @@ func sendChunked(c net.Conn, body io.Reader) {
 	}
 }
 
-// expect reads exactly the bytes of want.
+// expect reads exactly the octets of want.
 func expect(t *testing.T, r io.Reader, want string) {
 	t.Helper()
 	got := make([]byte, len(want))

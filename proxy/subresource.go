@@ -12,7 +12,7 @@ import (
 const (
 	maxPages     = 4096
 	pageLifetime = time.Hour
-	maxPageURL   = 2048 // bytes; longer ones are not remembered
+	maxPageURL   = 2048 // octets; longer ones are not remembered
 )
 
 // pageVisits remembers which pages clients with parts = "allow" were let read, and

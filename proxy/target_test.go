@@ -15,7 +15,7 @@ import (
 	"heed/rules"
 )
 
-// targetsAsSent are targets and what goes to the site for them: the bytes as they
+// targetsAsSent are targets and what goes to the site for them: the octets as they
 // came, but for what would be cut off at a "#". Empty: nothing is sent.
 var targetsAsSent = []struct{ target, sent string }{
 	{"/page", "/page"},
@@ -77,7 +77,7 @@ var oddTargets = []struct{ target, sent string }{
 	{"//a%zz", "//a%zz"},
 }
 
-// What is judged is what is sent, to the byte, in every way to ask: the site,
+// What is judged is what is sent, to the octet, in every way to ask: the site,
 // the record and the table have the same target, and the record has what came
 // where that differs.
 func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {

@@ -114,9 +114,9 @@ func TestOtherFailuresAreNotBlamedOnTheCA(t *testing.T) {
 	}
 }
 
-// A client that sends bytes through the tunnel, however few, has accepted the certificate: it
+// A client that sends octets through the tunnel, however few, has accepted the certificate: it
 // is not taken for one that does not trust the CA, as one is that says goodbye without any.
-// Nor is one whose bytes cannot be decrypted.
+// Nor is one whose octets cannot be decrypted.
 func TestTheBeginningOfARequestIsNotDistrustOfTheCA(t *testing.T) {
 	r := newRig(t, hello)
 	junk := "\x17\x03\x03\x00\x20" + strings.Repeat("junk", 8) // a record with data, encrypted with no key

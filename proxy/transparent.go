@@ -165,7 +165,7 @@ func (a *redirectedConn) isLoop() bool {
 // taken for one of such a protocol.
 const quiet = time.Second
 
-// sniff reads the first bytes, which stay to be read, and returns what they are. The
+// sniff reads the first octets, which stay to be read, and returns what they are. The
 // error is why there are not enough of them.
 func (a *redirectedConn) sniff() (redirect.Kind, error) {
 	p, c := a.proxy, a.conn

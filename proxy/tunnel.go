@@ -45,7 +45,7 @@ func (x *exchange) openTunnel(r *http.Request) net.Conn {
 	return site
 }
 
-// passTunnel carries the bytes of a tunnel both ways until both sides have ended.
+// passTunnel carries the octets of a tunnel both ways until both sides have ended.
 // None of the client's go out before its first ones were checked.
 func (x *exchange) passTunnel(c *tunnelConn) {
 	x.upgraded, x.writer.status = c, http.StatusOK // finish closes it
@@ -91,12 +91,12 @@ type opaqueTunnel struct {
 	x      *decision // of the CONNECT
 	client *tunnelConn
 	site   net.Conn
-	idle   time.Duration // without a byte in either direction the tunnel ends
-	last   atomic.Int64  // when the last byte passed, in Unix nanoseconds
+	idle   time.Duration // without an octet in either direction the tunnel ends
+	last   atomic.Int64  // when the last octet passed, in Unix nanoseconds
 	first  atomic.Pointer[ending]
 }
 
-// relay carries the bytes of t until both directions have ended.
+// relay carries the octets of t until both directions have ended.
 func (t *opaqueTunnel) relay() {
 	x := t.x
 	q := &x.req

@@ -270,7 +270,7 @@ func TestAHostOnlyTunnelCarriesTLSOnly(t *testing.T) {
 	}
 }
 
-// Bytes that are neither TLS nor HTTP are closed and recorded where heed looks
+// Octets that are neither TLS nor HTTP are closed and recorded where heed looks
 // inside.
 func TestAnInterceptedTunnelCarriesTLSAndHTTPOnly(t *testing.T) {
 	r := newRig(t, hello)
@@ -492,7 +492,7 @@ func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
 		buf := make([]byte, 64)
 		io.ReadFull(c, buf[:3]) // version 5, one method: none (RFC 1928 §3)
 		c.Write([]byte{5, 0})
-		io.ReadFull(c, buf[:5])                       // CONNECT to a name of so many bytes
+		io.ReadFull(c, buf[:5])                       // CONNECT to a name of so many octets
 		io.ReadFull(c, buf[:int(buf[4])+2])           // and a port
 		c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}) // the tunnel is open
 		all, _ := io.ReadAll(c)

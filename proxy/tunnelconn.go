@@ -14,7 +14,7 @@ import (
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 
 // tunnelConn is a connection taken from an http.Server: it first gives back
-// the bytes that the server had read ahead.
+// the octets that the server had read ahead.
 type tunnelConn struct {
 	net.Conn
 	head   []byte

@@ -75,7 +75,7 @@ func codedSite(t testing.TB, coding string, body []byte, length bool) *site {
 	return s
 }
 
-// The head of a page is read in every coding, and the coded bytes, their length or their
+// The head of a page is read in every coding, and the coded octets, their length or their
 // trailer reach the client that may have them.
 func TestUse_CodedPages(t *testing.T) {
 	page := []byte("<head><title>t</title><meta name=robots content=noindex></head>" + strings.Repeat("<p>text of the page", 3000))

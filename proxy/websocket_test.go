@@ -15,7 +15,7 @@ import (
 	"heed/proxy/http1"
 )
 
-// webSocketSite accepts handshakes and echoes bytes; a connection that sends
+// webSocketSite accepts handshakes and echoes octets; a connection that sends
 // "bye" is closed. The end of every connection is sent to ended.
 func webSocketSite(ended chan<- string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func webSocketHandshake(prefix, path string) string {
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
 }
 
-// openWebSocket makes a handshake and sends its first bytes along with it.
+// openWebSocket makes a handshake and sends its first octets along with it.
 func (r *rig) openWebSocket(m mode, path string) *testkit.Conn {
 	r.t.Helper()
 	c, prefix := r.raw(m)
@@ -72,7 +72,7 @@ func (r *rig) expect(c *testkit.Conn, want string) {
 	}
 }
 
-// Bytes flow both ways after a handshake, those sent along with it included,
+// Octets flow both ways after a handshake, those sent along with it included,
 // and when either side closes, the other is closed too and the record ends.
 func TestWebSocketClosesFromEitherSide(t *testing.T) {
 	ended := make(chan string, 1)

@@ -14,7 +14,7 @@ import (
 )
 
 // responseWriter is the client's side of an exchange. It keeps what net/http
-// would change (no invented Content-Type), passes bytes on as they come, and
+// would change (no invented Content-Type), passes octets on as they come, and
 // notes what was sent.
 type responseWriter struct {
 	http.ResponseWriter
@@ -151,9 +151,9 @@ func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
 }
 
 // keepUp sends what is held back of an answer of known length where the site
-// may pause: total bytes came in all, full reports whether the last ones filled the
+// may pause: total octets came in all, full reports whether the last ones filled the
 // buffer, and ended is nil when more may come. A site may take its time after the last
-// byte, too.
+// octet, too.
 func (w *responseWriter) keepUp(total int64, full bool, ended error) {
 	switch {
 	case total < w.length && !full:
@@ -173,7 +173,7 @@ func (w *responseWriter) Flush() {
 	}
 }
 
-// Hijack hands over the connection of a WebSocket or a tunnel. The bytes that
+// Hijack hands over the connection of a WebSocket or a tunnel. The octets that
 // the server has read ahead come with it, since goproxy forgets them.
 func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, _, err := http.NewResponseController(w.ResponseWriter).Hijack()

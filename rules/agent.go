@@ -100,7 +100,7 @@ func CheckToken(text string) error {
 	return nil
 }
 
-// maxToken is the most bytes of a product token that people write.
+// maxToken is the most octets of a product token that people write.
 const maxToken = 64
 
 // Name returns the name by which people know a, one of its tokens: the first word that

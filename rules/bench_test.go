@@ -89,7 +89,7 @@ func leadingTargets() []string {
 	return targets
 }
 
-// longTargets are 1,024 distinct targets of about size bytes, all but the end
+// longTargets are 1,024 distinct targets of about size octets, all but the end
 // of one letter.
 func longTargets(size int) []string {
 	long := "/" + strings.Repeat("a", size)

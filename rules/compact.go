@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// blockSize is the number of bytes of a text in each of its compressed blocks but the last.
+	// blockSize is the number of octets of a text in each of its compressed blocks but the last.
 	blockSize = 16 << 10
 	// minCompact is the least length of a file that has blocks.
 	minCompact = 128 << 10

@@ -34,7 +34,7 @@ func times(f, reference func(), runs int) float64 {
 	return float64(took) / float64(by)
 }
 
-// count visits each byte of text, and returns how many are digits.
+// count visits each octet of text, and returns how many are digits.
 func count(text string) (n int) {
 	for i := range len(text) {
 		if c := text[i]; c >= '0' && c <= '9' {
@@ -44,7 +44,7 @@ func count(text string) (n int) {
 	return n
 }
 
-// repeated returns the pieces that f makes for 0, 1, 2 and so on, size bytes of them.
+// repeated returns the pieces that f makes for 0, 1, 2 and so on, size octets of them.
 func repeated(size int, f func(i int) string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -55,7 +55,7 @@ func repeated(size int, f func(i int) string) string {
 
 // TestHeed_TheWholeBudgetIsSoonUsedUp has decisions of each kind of work that is counted,
 // of as many steps as there are, and ambiguous targets as long as a request can be: a step
-// costs about as much as it does to look at a few bytes, whatever it is spent on.
+// costs about as much as it does to look at a few octets, whatever it is spent on.
 func TestHeed_TheWholeBudgetIsSoonUsedUp(t *testing.T) {
 	steps := strings.Repeat("0123456789abcdef", maxSteps/16)
 	as, name := strings.Repeat("a", 60_000), func(i int) string {
@@ -138,7 +138,7 @@ func TestHeed_FilesOfTheLargestSizeAreReadInTime(t *testing.T) {
 
 // TestREP1994_ManyNamesForALongAgentTakeNoTime looks for as many names as a file
 // can hold in as long a User-Agent as heed takes. One after the other that is
-// 80,000,000,000 bytes to look at: it takes less than one name of 40 does in this way.
+// 80,000,000,000 octets to look at: it takes less than one name of 40 does in this way.
 func TestREP1994_ManyNamesForALongAgentTakeNoTime(t *testing.T) {
 	word := strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8", "i", "9", "j")
 	part := 4 // of the largest sizes, in the short form

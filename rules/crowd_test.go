@@ -60,7 +60,7 @@ func (m maker) crowd(size int) string {
 	return b.String()
 }
 
-// letters is a target of n bytes from a few letters.
+// letters is a target of n octets from a few letters.
 func (m maker) letters(n int) string {
 	b := []byte{'/'}
 	few := 2 + m.IntN(6)

@@ -70,7 +70,7 @@ const (
 	ReasonLoop              Reason = "loop"               // the request came through this proxy already
 	ReasonHostOnly          Reason = "host-only"          // judged by the host alone: the paths in the tunnel are not seen
 	ReasonTunnel            Reason = "tunnel"             // not judged: the operator lets this host's tunnels pass
-	ReasonNotHTTP           Reason = "not-http"           // bytes in a tunnel that are neither TLS nor HTTP
+	ReasonNotHTTP           Reason = "not-http"           // octets in a tunnel that are neither TLS nor HTTP
 	ReasonUntrusted         Reason = "ca-untrusted"       // the client did not accept the CA; nothing was requested
 	ReasonHandshake         Reason = "handshake"          // a tunnel in which no handshake was completed
 	ReasonRecord            Reason = "record"             // the record of the decision could not be written
@@ -304,7 +304,7 @@ func (e *engine) bestRule(s *judging, set *ruleSet, target string) int {
 // also allows a reading that rule refuses would refuse: it is an Allow without
 // wildcards, the better of both, and matches when its own escapes are read away as
 // those of the target were. An Allow that names a URL as it is sent names it in
-// every spelling. Where a reading is the target without its last bytes, or with bytes
+// every spelling. Where a reading is the target without its last octets, or with octets
 // that are not UTF-8 as others, any better Allow counts: it names these bytes.
 func (e *engine) allowsReading(s *judging, sent, refuses int, name, target string) bool {
 	if sent < 0 || !e.rules[sent].allows() || !e.better(sent, refuses) {
@@ -340,17 +340,17 @@ func (e *engine) decision(d *Decision, s *judging, sets []ruleSet, set, rule int
 // than a tenth of that.
 const maxSteps = 1 << 24
 
-// What is counted: a byte of a target that is looked up or searched is a step. To
+// What is counted: an octet of a target that is looked up or searched is a step. To
 // that come
 const (
 	stepsPerRule  = 16      // for a rule that is tried
 	stepsPerPiece = 16      // for each piece of its pattern
 	stepsPerNode  = 8       // for a beginning of a target that is looked up in an index
 	stepsPerBlock = 1 << 16 // for a block of a compressed text
-	stepsPerOctet = 3       // for a byte of a target that is hashed for that
-	stepsPerGram  = 3       // for a byte of a target whose grams are looked up
+	stepsPerOctet = 3       // for an octet of a target that is hashed for that
+	stepsPerGram  = 3       // for an octet of a target whose grams are looked up
 	stepsPerVisit = 64      // for a rule of which a piece is compared where a gram was found
-	octetsPerStep = 16      // bytes that are compared, or skipped, in one go
+	octetsPerStep = 16      // octets that are compared, or skipped, in one go
 )
 
 // judging is the state of a decision.

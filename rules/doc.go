@@ -18,7 +18,7 @@
 //     unreserved bytes are decoded, all other bytes but the "/" of the path,
 //     the first "?", "&" and "=" count as escaped. So "/~a" is "/%7Ea" and
 //     "/a:b" is "/a%3Ab", and "/a/b" is not "/a%2Fb".
-//   - The rule of most bytes in that form decides, its wildcards included; among
+//   - The rule of most octets in that form decides, its wildcards included; among
 //     equals Allow does.
 //   - A target that servers may read in several ways (dot segments, doubled
 //     slashes, escaped slashes, backslashes, parameters of dot segments) is refused when
@@ -39,7 +39,7 @@
 //
 // Each step uses only the ones before it:
 //
-//   - text: text.go decodes the bytes and splits them into lines;
+//   - text: text.go decodes the octets and splits them into lines;
 //   - lines: parse.go splits a line into field and value and reads user-agent
 //     lines, parsepath.go reads rules, into a file (file.go);
 //   - fields: fields.go for the lines that do not touch access,
@@ -57,7 +57,7 @@
 // # Cost
 //
 // A Decision takes time by the length of the target and, a nanosecond each, the number of
-// rules with wildcards: only those whose rarest three bytes are in the target are compared
+// rules with wildcards: only those whose rarest three octets are in the target are compared
 // with it. A budget bounds what is
 // compared with one Target, in all of its readings, to about 20 ms; more is
 // refused as too complex. A Decision allocates nothing once the

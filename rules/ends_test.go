@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// blanks are what servers cut from the end of a target, as bytes: the blanks of Unicode and
+// blanks are what servers cut from the end of a target, as octets: the blanks of Unicode and
 // those that were some, alone and as they are in ISO 8859-1.
 func blanks() (all []string) {
 	for r := range rune(0x10000) {
@@ -21,7 +21,7 @@ func blanks() (all []string) {
 	return all
 }
 
-// escapedAll returns the bytes of text as escapes.
+// escapedAll returns the octets of text as escapes.
 func escapedAll(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -31,7 +31,7 @@ func escapedAll(text string) string {
 }
 
 // A rule that ends in "$" refuses a page whatever blanks are added to its URL, in every
-// profile that knows "$"; bytes that are followed by others, and other pages, are not.
+// profile that knows "$"; octets that are followed by others, and other pages, are not.
 func TestHeed_BlanksAtTheEndLoosenNothing(t *testing.T) {
 	t.Parallel()
 	file := "User-agent: *\nDisallow: /*.pdf$\nDisallow: /dir/$\nDisallow: /list?view=secret$\nDisallow: /item?id=\n"
@@ -56,7 +56,7 @@ func TestHeed_BlanksAtTheEndLoosenNothing(t *testing.T) {
 	}
 }
 
-// Bytes that are no blanks by themselves, or are no UTF-8, are part of a page's name: a page
+// Octets that are no blanks by themselves, or are no UTF-8, are part of a page's name: a page
 // that the rules allow by that name is allowed, and one that a server serves for it is not
 // when they refuse that.
 func TestHeed_NamesThatEndInOctetsOfBlanks(t *testing.T) {

@@ -66,7 +66,7 @@ func (f *file) repeats(r *rule, packed []byte) bool {
 	return text[at:][:before.size] == view(packed)
 }
 
-// part returns size bytes of the text from at on. Where it is packed, that may take steps.
+// part returns size octets of the text from at on. Where it is packed, that may take steps.
 func (f *file) part(at, size int, steps *int) string {
 	if f.packed == nil {
 		return f.text[at:][:size]
@@ -217,7 +217,7 @@ func (f *file) groupsOf(i int) []uint32 {
 	return groups
 }
 
-// size returns how many bytes of memory f takes.
+// size returns how many octets of memory f takes.
 func (f *file) size() int {
 	n := 0
 	if f.packed != nil {
@@ -227,7 +227,7 @@ func (f *file) size() int {
 		allocated(cap(f.names)*16) + allocated(cap(f.fields)*16)
 }
 
-// allocated returns about how many bytes of memory n bytes take: more than 32 KiB take
+// allocated returns about how many octets of memory n octets take: more than 32 KiB take
 // whole pages of 8 KiB, fewer the next of the sizes that the allocator has.
 func allocated(n int) int {
 	const page = 8 << 10

@@ -25,7 +25,7 @@ var fuzzAgents = []*rules.Agent{
 	rules.Declare("bar baz", "b"),
 }
 
-// FuzzHeed_ParserTakesAnything reads any bytes under every profile, asks about
+// FuzzHeed_ParserTakesAnything reads any octets under every profile, asks about
 // them, and has each decision explained: the steps lead to the decision.
 func FuzzHeed_ParserTakesAnything(f *testing.F) {
 	for _, s := range fuzzSeeds {

@@ -13,7 +13,7 @@ import (
 // a decision cost more than it may.
 
 // TestHeed_LongEscapedPatternsAreFound has rules that begin with the same
-// 48,000 bytes of packed text.
+// 48,000 octets of packed text.
 func TestHeed_LongEscapedPatternsAreFound(t *testing.T) {
 	t.Parallel()
 	const count = 40
@@ -44,7 +44,7 @@ func TestHeed_AFileOfOneLineIsNotLostToTheLimit(t *testing.T) {
 	}
 }
 
-// TestHeed_TheLimitCutsNoLineOfUTF16 has a letter whose second byte is that of
+// TestHeed_TheLimitCutsNoLineOfUTF16 has a letter whose second octet is that of
 // a line feed in the line that the limit cuts.
 func TestHeed_TheLimitCutsNoLineOfUTF16(t *testing.T) {
 	t.Parallel()

@@ -33,13 +33,13 @@ const (
 	fewWild  = 8  // up to so many rules with one first piece, trying each costs less than a search for grams
 )
 
-// A hash of bytes is the polynomial with these coefficients at hashPoint, modulo a prime. The
+// A hash of octets is the polynomial with these coefficients at hashPoint, modulo a prime. The
 // point is random, so that no file can have many first pieces with the same hash.
 const hashPrime = 1<<61 - 1
 
 var hashPoint = 1<<32 + rand.Uint64N(hashPrime-1<<33)
 
-// addHash returns the hash of bytes with the given hash and c.
+// addHash returns the hash of octets with the given hash and c.
 func addHash(hash uint64, c byte) uint64 {
 	high, low := bits.Mul64(hash, hashPoint)
 	hash = low&hashPrime + (low>>61 | high<<3) + uint64(c) + 1
@@ -91,7 +91,7 @@ func (x *index) find(s *judging, f *file, target string) int {
 	return best
 }
 
-// size returns how many bytes of memory x takes.
+// size returns how many octets of memory x takes.
 func (x *index) size() int {
 	return 128 + allocated(4*cap(x.slots)) + allocated(8*cap(x.lengths)) + 4*cap(x.grams.starts) + 4*cap(x.grams.rules)
 }

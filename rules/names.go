@@ -71,7 +71,7 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// nameOctet reports whether c may occur in a name: letters, digits, bytes of
+// nameOctet reports whether c may occur in a name: letters, digits, octets of
 // letters beyond ASCII and a few signs that real names contain.
 func nameOctet(c byte) bool {
 	switch {
@@ -169,7 +169,7 @@ func withoutCompatible(name string) string {
 }
 
 // CutName returns the name that Google's parser sees in a value, which is not empty: "*" alone or
-// before white space, else the part before the first byte that is neither a
+// before white space, else the part before the first octet that is neither a
 // letter nor "-" nor "_".
 func CutName(value string) string {
 	if value[0] == '*' && (len(value) == 1 || strings.IndexByte(" \t\v\f", value[1]) >= 0) {

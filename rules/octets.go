@@ -3,10 +3,10 @@ package rules
 // Rules and targets are compared in one canonical form (RFC 9309 §2.2.2):
 // escapes of unreserved octets are decoded, every other octet that is not
 // structure counts as escaped, in upper case. That form is kept packed: an
-// escaped octet is the octet itself, one byte instead of three. Only where the
+// escaped octet is the octet itself, one octet instead of three. Only where the
 // escaped and the bare octet differ ("%2F" is not "/") the escaped one has a
-// separate code, taken from the bytes that no UTF-8 text contains. Octets
-// from that range become three bytes, none of which means anything else,
+// separate code, taken from the octets that no UTF-8 text contains. Octets
+// from that range become three octets, none of which means anything else,
 // so that a search in packed text never hits the middle of a code.
 //
 // In a query "/" and a further "?" are data (RFC 3986 §3.4): bare or escaped,
@@ -20,7 +20,7 @@ const (
 	codeLead  byte = 0xFA // begins a pair of the codes from codeTrail on
 	codeTrail byte = 0xFB // 0xFB to 0xFE
 
-	codeFirst = codeStar // every byte from here on is a code
+	codeFirst = codeStar // every octet from here on is a code
 )
 
 // appendOctet packs one octet that is data.

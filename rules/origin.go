@@ -127,7 +127,7 @@ func canonicalHost(h string) (string, error) {
 		return h, nil
 	}
 	if h == "" || len(h) > 253 {
-		return "", fmt.Errorf("%w: empty or longer than 253 bytes", ErrHost)
+		return "", fmt.Errorf("%w: empty or longer than 253 octets", ErrHost)
 	}
 	if !strings.ContainsFunc(h, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		h = strings.ToLower(h)
@@ -208,7 +208,7 @@ func ParseRecorded(address string) (o Origin, target string, err error) {
 }
 
 // ParseURL splits the URL of a page, such as "https://example.org/a?b", into its
-// origin and the request target that a client sends: the bytes as they are, without
+// origin and the request target that a client sends: the octets as they are, without
 // a fragment, and with blanks as escapes. An error describes the part that is wrong.
 func ParseURL(address string) (o Origin, target string, err error) {
 	asked, _, _ := strings.Cut(address, "#")

@@ -23,7 +23,7 @@ type parser struct {
 	junk      int        // lines that are no fields and were looked at for one
 
 	interrupted int // 1 + the group without rules before a joined line; 0: none
-	looked      int // bytes of lines and of parts of lines that were looked at, and names that were copied
+	looked      int // octets of lines and of parts of lines that were looked at, and names that were copied
 }
 
 // parse reads all lines.

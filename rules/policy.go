@@ -26,7 +26,7 @@ type Source struct {
 	Origin     Origin    `json:"-"`
 	State      State     `json:"state"`
 	Status     int       `json:"status,omitzero"`  // of the final answer; 0 when there was none
-	FetchedAt  time.Time `json:"fetched,omitzero"` // when the bytes were received or last revalidated
+	FetchedAt  time.Time `json:"fetched,omitzero"` // when the octets were received or last revalidated
 	FreshUntil time.Time `json:"fresh,omitzero"`   // when the copy should be fetched again
 	// RetryAt is when an Unreachable robots.txt is requested again; zero otherwise.
 	RetryAt time.Time `json:"retry,omitzero"`
@@ -59,7 +59,7 @@ type Source struct {
 
 // Engine is the version of the way in which files are read and targets judged.
 // It is raised whenever a verdict, the rule or its line may differ for the same
-// bytes, so that a recorded Decision can be held against the engine that made it.
+// octets, so that a recorded Decision can be held against the engine that made it.
 const Engine = 5
 
 // Policy is one origin's robots.txt, parsed. It is immutable and safe for
@@ -171,7 +171,7 @@ func (p *Policy) Source() Source { return p.source }
 // Profile returns how the file was read.
 func (p *Policy) Profile() Profile { return p.profile }
 
-// Size returns about the most memory that the policy takes, in bytes: what it
+// Size returns about the most memory that the policy takes, in octets: what it
 // remembers of agents counts as MaxRemembered from the start.
 func (p *Policy) Size() int {
 	const fixed = 1024 // Policy, Source and engine
@@ -234,7 +234,7 @@ func (e *engine) makeIndexes() {
 	}
 }
 
-// size returns how many bytes of memory e takes.
+// size returns how many octets of memory e takes.
 func (e *engine) size() int {
 	n := e.file.size()
 	for key, x := range e.indexes {
@@ -243,7 +243,7 @@ func (e *engine) size() int {
 	return n
 }
 
-// MaxRemembered is the most memory, in bytes, in which a policy remembers the
+// MaxRemembered is the most memory, in octets, in which a policy remembers the
 // groups of agents. An agent that does not fit is looked up again each time.
 const MaxRemembered = 4 << 10
 
@@ -280,7 +280,7 @@ func (e *engine) governing(agent *Agent) []ruleSet {
 	return all
 }
 
-// costs returns about how many bytes it takes to remember all.
+// costs returns about how many octets it takes to remember all.
 func (e *engine) costs(all []ruleSet) int {
 	const slot, each, hint, line = 56, 136, 120, 120 // of a map, a ruleSet, a RateHint, a line of it
 	n := slot

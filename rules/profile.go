@@ -58,7 +58,7 @@ func ParseProfile(name string) (p Profile, ok bool) {
 //
 // Consequences: with cutNames a group for "MJ12bot" is one for "MJ", and the
 // star group governs the robot, or none does. With asSent a rule that
-// holds escapes of bytes that need none is kept for targets sent with these
+// holds escapes of octets that need none is kept for targets sent with these
 // escapes only: "Disallow: /%7Ejoe" lets "/~joe" through, as Google's own robot
 // would be. The opposite is prevented: "Disallow: /~joe" refuses "/%7Ejoe"
 // and "/x/../~joe" as in Standard, and an Allow must hold for the target as
@@ -70,7 +70,7 @@ type differences struct {
 	tieRefuses  bool // Disallow wins over Allow of the same length
 	allReadings bool // targets are read up to v5
 	asSent      bool // rules and targets are compared as they are written
-	cutNames    bool // a name ends before the first byte that is no letter, "-" or "_"
+	cutNames    bool // a name ends before the first octet that is no letter, "-" or "_"
 	indexHTML   bool // Allow: /x/index.html allows /x/ too
 	blankEnds   bool // a blank line ends a record
 	noAllow     bool // Allow is an unknown field

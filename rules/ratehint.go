@@ -12,7 +12,7 @@ import (
 const (
 	maxHints      = 16 // groups that govern one agent
 	maxHintLines  = 32 // of one group
-	maxGroupNames = 80 // bytes of RateHint.Group
+	maxGroupNames = 80 // octets of RateHint.Group
 )
 
 // RateHint is the limits of speed in one group of a robots.txt for the agents that

@@ -40,10 +40,10 @@ const (
 	readV7 = "v7"
 )
 
-// foldings are the sets of bytes that servers read as "/" besides "/" itself.
+// foldings are the sets of octets that servers read as "/" besides "/" itself.
 var foldings = [...]string{string([]byte{codeSlash, '\\'}), string([]byte{codeSlash}), "\\"}
 
-// data are the bytes of "%26" and "%3D", and their codes.
+// data are the octets of "%26" and "%3D", and their codes.
 var data = string([]byte{'&', '=', codeAnd, codeEqual})
 
 // ambiguous reports whether a packed path may have another reading than itself among v1
@@ -239,7 +239,7 @@ func (s *scratch) judgeForms(path []byte, query, name string, judge func(name, t
 	}
 }
 
-// fold appends path with the bytes of separators as "/".
+// fold appends path with the octets of separators as "/".
 func fold(dst []byte, path, separators string) []byte {
 	var separates [256]bool
 	for i := range len(separators) {
@@ -268,7 +268,7 @@ func decodeAgain(dst []byte, path string) []byte {
 	return dst
 }
 
-// readAs reports whether a reading may have the packed byte c as to.
+// readAs reports whether a reading may have the packed octet c as to.
 func readAs(c, to byte) bool {
 	switch to {
 	case '/':

@@ -8,8 +8,8 @@ import "strings"
 // refused when one of them is refused. The first is the target as sent.
 const (
 	formSent    = iota // nothing changed but the case of hexadecimal digits
-	formDecoded        // escapes of unreserved bytes decoded, illegal bytes escaped
-	formBare           // escapes of reserved bytes decoded too, except those of structure
+	formDecoded        // escapes of unreserved octets decoded, illegal octets escaped
+	formBare           // escapes of reserved octets decoded too, except those of structure
 	allForms
 )
 
@@ -109,7 +109,7 @@ func cutSentDots(dst []byte, path string) []byte {
 	return dst
 }
 
-// legal are the bytes that may be bare in a URI (RFC 3986 §2.2, §2.3).
+// legal are the octets that may be bare in a URI (RFC 3986 §2.2, §2.3).
 var legal = func() (set [256]bool) {
 	for c := range set {
 		set[c] = unreserved[c] || reserved(byte(c))

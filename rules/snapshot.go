@@ -30,7 +30,7 @@ type Snapshot struct {
 	// Header is the fields of the answer about its type and lifetime, under their
 	// canonical names; the others are left out.
 	Header map[string][]string `json:"header,omitempty"`
-	// FetchedAt is when the bytes were received. A later confirmation (304)
+	// FetchedAt is when the octets were received. A later confirmation (304)
 	// leaves it as it is.
 	FetchedAt time.Time `json:"fetched_at"`
 	// SHA256 is the digest of the body, Size its length.
@@ -39,7 +39,7 @@ type Snapshot struct {
 	// Zlib is the body, compressed (RFC 1950); nil for an answer that is no file.
 	Zlib []byte `json:"-"`
 
-	blocks [][]byte // of a file of minCompact bytes, its compressed blocks in Zlib; nil: they are not known
+	blocks [][]byte // of a file of minCompact octets, its compressed blocks in Zlib; nil: they are not known
 }
 
 // Pack stores body in s: the file without its content coding, as the parser reads
@@ -82,13 +82,13 @@ var packers = sync.Pool{New: func() any {
 	return w
 }}
 
-// ErrNotIntact is the error for a Snapshot whose bytes do not match its digest.
-var ErrNotIntact = errors.New("the bytes of the robots.txt do not match its SHA-256")
+// ErrNotIntact is the error for a Snapshot whose octets do not match its digest.
+var ErrNotIntact = errors.New("the octets of the robots.txt do not match its SHA-256")
 
 // MaxUnpacked is more than heed reads of a robots.txt, in bytes.
 const MaxUnpacked = 64 << 20
 
-// Body returns the bytes that s was packed with, nil when it has none. It
+// Body returns the octets that s was packed with, nil when it has none. It
 // fails with ErrNotIntact when they do not match the digest.
 func (s *Snapshot) Body() ([]byte, error) {
 	if s.Zlib == nil {
@@ -113,7 +113,7 @@ func (s *Snapshot) Body() ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// memory returns about how many bytes of memory s takes; 0 for nil.
+// memory returns about how many octets of memory s takes; 0 for nil.
 func (s *Snapshot) memory() int {
 	if s == nil {
 		return 0

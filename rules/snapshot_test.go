@@ -35,7 +35,7 @@ func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
 	}
 }
 
-// No changed byte goes unseen, and a size that lies fills no memory.
+// No changed octet goes unseen, and a size that lies fills no memory.
 func TestHeed_ASnapshotKnowsWhetherItIsIntact(t *testing.T) {
 	t.Parallel()
 	var s Snapshot
@@ -64,7 +64,7 @@ func TestHeed_ASnapshotKnowsWhetherItIsIntact(t *testing.T) {
 
 func TestHeed_ADigestIsHexadecimal(t *testing.T) {
 	t.Parallel()
-	// The SHA-256 of no bytes (FIPS 180-4).
+	// The SHA-256 of no octets (FIPS 180-4).
 	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	if got := DigestOf(nil).String(); got != empty {
 		t.Errorf("of nothing: %s", got)

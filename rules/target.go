@@ -49,12 +49,12 @@ func (t *Target) path() (text string, ok bool) {
 
 // Paths are the paths of the statements in one document, in the order of the document.
 // Each is compared as that of an Allow or a Disallow is (RFC 9309 §2.2.2, §2.2.3): "*" is
-// any run of bytes, a final "$" the end of the target. Paths are immutable and safe for
+// any run of octets, a final "$" the end of the target. Paths are immutable and safe for
 // concurrent use. The zero value has none.
 type Paths struct{ file file }
 
 // NewPaths returns paths as a site wrote them. A path that begins neither with "/" nor with
-// "*" gets a "/". Of a path of more than MaxLine bytes only those are used. The empty path
+// "*" gets a "/". Of a path of more than MaxLine octets only those are used. The empty path
 // matches every target, and is less specific than all others.
 func NewPaths(paths []string) *Paths {
 	p := &Paths{file{rules: make([]rule, 0, len(paths))}}
@@ -89,7 +89,7 @@ type Choice uint8
 
 // The choices.
 const (
-	Longest Choice = iota // that of most bytes in the canonical form, as for rules; all that are equal
+	Longest Choice = iota // that of most octets in the canonical form, as for rules; all that are equal
 	First                 // the first of the document
 )
 
@@ -240,7 +240,7 @@ func SplitTarget(target string) (before, rest string) {
 }
 
 // EscapePercents returns a request target in which every "%" of the path that does
-// not begin an escape is escaped. Such a "%" is a literal byte to many servers,
+// not begin an escape is escaped. Such a "%" is a literal octet to many servers,
 // and an error to net/url; a query may hold any.
 func EscapePercents(target string) string {
 	if strings.IndexByte(target, '%') < 0 {
@@ -272,7 +272,7 @@ func EscapePercents(target string) string {
 }
 
 // TargetFault describes what in the path of a request target keeps rules from being compared
-// with it; empty when nothing does. Bytes written as "%u0070" are decoded by IIS,
+// with it; empty when nothing does. Octets written as "%u0070" are decoded by IIS,
 // which then serves the page that is written without them; other servers take them as
 // they are, or refuse them.
 func TargetFault(target string) string {

@@ -14,7 +14,7 @@ const (
 	// MaxBytes is how much of a robots.txt is read. RFC 9309 §2.5 requires at
 	// least 500 KiB; the largest files seen in the open have nearly 4 MiB.
 	MaxBytes = 4 << 20
-	// MaxLine is how much of one line is read, in bytes; Google's parser has
+	// MaxLine is how much of one line is read, in octets; Google's parser has
 	// the same limit.
 	MaxLine = 16663
 )
@@ -33,9 +33,9 @@ func read(body []byte) (text string, start int, utf16, cut bool) {
 	return text, min(start, len(text)), utf16, cut
 }
 
-// decode returns the text of a file and where it starts after a byte order
+// decode returns the text of a file and where it starts after an octet order
 // mark. A mark in UTF-8 may be incomplete, as Google's parser allows. UTF-16 is
-// read only with a mark, and only when the text has a NUL byte, as all UTF-16 of
+// read only with a mark, and only when the text has a NUL octet, as all UTF-16 of
 // a robots.txt has: a mark may be before UTF-8 as well.
 func decode(body []byte) (text string, start int, utf bool) {
 	if len(body) >= 2 && (body[0] == 0xFF && body[1] == 0xFE || body[0] == 0xFE && body[1] == 0xFF) {
@@ -148,7 +148,7 @@ func (s Part) words(text string) []Part {
 	return all
 }
 
-// lower returns an ASCII letter in lower case and any other byte as it is.
+// lower returns an ASCII letter in lower case and any other octet as it is.
 func lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'

@@ -49,7 +49,7 @@ func TestParseURL(t *testing.T) {
 }
 
 // net/url parses every target once its percents are escaped, unless it is no target at
-// all, and then its path decodes to the bytes that were meant.
+// all, and then its path decodes to the octets that were meant.
 func FuzzEscapePercents(f *testing.F) {
 	for _, s := range []string{"/", "/%zz", "http://h.test/%?%", "/%2%46", "%", "a://%zz/%zz"} {
 		f.Add(s)

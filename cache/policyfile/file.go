@@ -24,7 +24,7 @@ const (
 	// writeDelay is how long a change waits for others: one transaction, and one wait for the
 	// disk, writes all of them.
 	writeDelay = 200 * time.Millisecond
-	// maxPending is the maximum number of bytes that wait for the disk, some thousand policies;
+	// maxPending is the maximum number of octets that wait for the disk, some thousand policies;
 	// as many more may be written at the time. Policies beyond it are not saved, and are
 	// fetched again after a restart.
 	maxPending = 8 << 20
@@ -40,7 +40,7 @@ const (
 	earlierSuffix = ".earlier"
 )
 
-// Memory is the most memory that a File takes, in bytes: pending changes, those that are being
+// Memory is the most memory that a File takes, in octets: pending changes, those that are being
 // written, and pages.
 const Memory = 2*maxPending + pages
 
@@ -73,7 +73,7 @@ type File struct {
 }
 
 // Open opens the file at path, and creates it with mode 0600 if there is none. It uses about
-// limit bytes, and removes the policies that were written longest ago. log receives damage and
+// limit octets, and removes the policies that were written longest ago. log receives damage and
 // failures to save. The error says what is wrong with the path.
 func Open(path string, limit int64, log *slog.Logger) (*File, error) {
 	f := &File{
@@ -257,7 +257,7 @@ type change struct {
 // familyOf returns the key whose deletion deletes key too.
 func familyOf(key string) string { return key[:strings.LastIndexByte(key, '\n')+1] }
 
-// size returns the bytes of a policy.
+// size returns the octets of a policy.
 func (c change) size() int64 { return int64(len(c.record) + len(c.snapshot)) }
 
 // waitOverhead is about the memory of a pending change, without its bytes.

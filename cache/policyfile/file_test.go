@@ -338,7 +338,7 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 	}
 }
 
-// Whatever bytes a disk loses, heed comes up, gives no wrong answer, and saves.
+// Whatever octets a disk loses, heed comes up, gives no wrong answer, and saves.
 func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 	t.Parallel()
 	path, want := filled(t)

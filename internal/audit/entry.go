@@ -22,7 +22,7 @@ type Judged uint8
 // that could not be seen is never taken for a judged one.
 const (
 	NotJudged Judged = iota // nothing was judged; the reason explains why
-	ByPath                  // the exact bytes of the target were judged
+	ByPath                  // the exact octets of the target were judged
 	ByHost                  // only the host was seen: a tunnel that is not intercepted
 )
 
@@ -59,7 +59,7 @@ type Entry struct {
 	Method string
 	Scheme string
 	Host   string // host[:port] in canonical form
-	Target string // path and query, as judged and as sent to the site: any bytes
+	Target string // path and query, as judged and as sent to the site: any octets
 	Raw    string // the request target as received, when it differs from Target
 
 	// Purposes are what the client says that it crawls for; nil: nothing. Signals is what
@@ -240,7 +240,7 @@ func (e *Entry) Became() string {
 }
 
 // MethodTLS and MethodTCP are recorded as the methods of connections that the kernel has
-// redirected to heed and that heed does not read: TLS to a site, and other bytes to an
+// redirected to heed and that heed does not read: TLS to a site, and other octets to an
 // address and a port (scheme tcp). No client has sent a CONNECT for them.
 const (
 	MethodTLS = "TLS"
@@ -288,8 +288,8 @@ const (
 
 // Recorder keeps decisions, and may refuse them.
 type Recorder interface {
-	// Decided is called before any byte of the request leaves and before any
-	// byte of a refusal returns. An error refuses the request.
+	// Decided is called before any octet of the request leaves and before any
+	// octet of a refusal returns. An error refuses the request.
 	Decided(*Entry) error
 	// Ended is called once for each Entry that Decided accepted, when the
 	// exchange is over, however it ended. The Entry does not change afterwards; it holds

@@ -333,7 +333,7 @@ func (l *Log) logExemptLocked(now time.Time) {
 	l.people = people{}
 }
 
-// maxPages bounds the pages that are counted by their address, and maxPage the bytes of one.
+// maxPages bounds the pages that are counted by their address, and maxPage the octets of one.
 const (
 	maxPages = 1000
 	maxPage  = 200
@@ -343,7 +343,7 @@ const (
 const pageIdle = 2 * time.Second
 
 // PageCount counts the requests that a browser made for the subresources of one
-// page. Page is the address that the browser sent, cut to 200 bytes; empty when
+// page. Page is the address that the browser sent, cut to 200 octets; empty when
 // it sent none, and Other for pages beyond a bound.
 type PageCount struct {
 	Page        string `json:"page"`

@@ -16,7 +16,7 @@ const MaxText = 4096
 // CutMark is the end of a text that was cut.
 const CutMark = "..."
 
-// Bounded returns at most MaxText bytes of a text.
+// Bounded returns at most MaxText octets of a text.
 func Bounded(s string) string {
 	if len(s) > MaxText {
 		return s[:MaxText] + CutMark

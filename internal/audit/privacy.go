@@ -51,7 +51,7 @@ type Privacy struct {
 // bytes.
 func NewPrivacy(clients Clients, redact []string, key []byte) (*Privacy, error) {
 	if len(key) != PrivacyKeySize {
-		return nil, fmt.Errorf("a key of %d bytes, not %d", len(key), PrivacyKeySize)
+		return nil, fmt.Errorf("a key of %d octets, not %d", len(key), PrivacyKeySize)
 	}
 	for _, pattern := range redact {
 		if err := CheckRedact(pattern); err != nil {

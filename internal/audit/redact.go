@@ -13,7 +13,7 @@ import (
 // replaced by keyed hashes, and whether there were any. Secrets are the values of
 // parameters whose names match a pattern (in the query, between & and ;, in the
 // path after ; or as a segment, and in a URL inside another's value), in a query also
-// those of name:value and of JSON, and credentials before a host. All other bytes are
+// those of name:value and of JSON, and credentials before a host. All other octets are
 // unchanged.
 func (p *Privacy) Redact(s string) (string, bool) {
 	query := strings.IndexByte(s, '?')

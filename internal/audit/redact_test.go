@@ -151,7 +151,7 @@ func TestHeed_APatternForNamesIsLettersDigitsAndStars(t *testing.T) {
 	}
 }
 
-// Whatever bytes come: what is no secret stays, and a secret does not.
+// Whatever octets come: what is no secret stays, and a secret does not.
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{"/a?token=x&b=1", "/a;jsessionid=1/b", "/a?u=http%3A%2F%2Fa:b%40c", "/?%74oken=\x00", "token%3D1", "http://a:b@c/"} {
 		f.Add(s)
@@ -191,7 +191,7 @@ func BenchmarkRedact(b *testing.B) {
 	}
 }
 
-// Secrets are found among bytes that are no text, and these are kept.
+// Secrets are found among octets that are no text, and these are kept.
 func TestRedact_OctetsThatAreNoText(t *testing.T) {
 	t.Parallel()
 	p, err := NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize))

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	maxLine   = 64 << 20 // bytes of a line of a batch
+	maxLine   = 64 << 20 // octets of a line of a batch
 	batchSize = 128      // most lines that are judged together
 )
 

@@ -188,7 +188,7 @@ const maxParsed = 64 << 20
 // parsed remembers the policies of robots.txt texts. It is safe for concurrent use.
 type parsed struct {
 	profile  rules.Profile
-	limit    int // of the bytes of the texts and policies
+	limit    int // of the octets of the texts and policies
 	policies memo.Map[parsedKey, *rules.Policy]
 }
 

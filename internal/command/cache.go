@@ -282,7 +282,7 @@ func printText(w io.Writer, row func(name, format string, values ...any), l *con
 	if chain := l.Snapshot.Chain; len(chain) > 1 {
 		row("redirected", "to %s", console.Quoted(chain[len(chain)-1]))
 	}
-	row("text", "%d bytes, SHA-256 %s", len(*l.Text), l.Snapshot.SHA256)
+	row("text", "%d octets, SHA-256 %s", len(*l.Text), l.Snapshot.SHA256)
 	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(*l.Text)
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if text == "" {

@@ -168,7 +168,7 @@ func unknownRunFlag(node *kong.Node) error {
 }
 
 // decodeText reads a text of the command line byte for byte: kong's own mapper replaces
-// bytes that are not UTF-8, in URLs, in names of files and in arguments of heed run's command.
+// octets that are not UTF-8, in URLs, in names of files and in arguments of heed run's command.
 func decodeText(c *kong.DecodeContext, target reflect.Value) error {
 	t, err := c.Scan.PopValue("string")
 	if err != nil {

@@ -40,7 +40,7 @@ func throughHeed(t *testing.T) (port string, use func(*testkit.Heed)) {
 	return port, func(h *testkit.Heed) { go serve(h) }
 }
 
-// tunnelTo carries client's bytes through a CONNECT to authority.
+// tunnelTo carries client's octets through a CONNECT to authority.
 func tunnelTo(client net.Conn, proxy, authority string) {
 	defer client.Close()
 	c, err := net.Dial("tcp", proxy)

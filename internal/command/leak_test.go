@@ -32,7 +32,7 @@ const (
 	sitePassword     = "s1te-Pa55w@rd"     // of a client, for the site
 )
 
-// wire keeps every byte that came in through its listeners.
+// wire keeps every octet that came in through its listeners.
 type wire struct {
 	mu   sync.Mutex
 	came strings.Builder
@@ -90,7 +90,7 @@ func serveTapped(t *testing.T, w *wire, secure *tls.Config, h http.Handler) (add
 	return addr
 }
 
-// leakSite is a site that keeps every byte it is sent.
+// leakSite is a site that keeps every octet it is sent.
 func leakSite(t *testing.T, w *wire, authority *testkit.CA) (plain, secure string) {
 	cert, err := tls.LoadX509KeyPair(authority.Leaf(t, "leak.test"))
 	if err != nil {

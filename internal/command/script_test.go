@@ -67,7 +67,7 @@ func TestScripts(t *testing.T) {
 }
 
 // sites are what every story finds. page.html is neither text nor short, so
-// that a changed byte or a lost end shows.
+// that a changed octet or a lost end shows.
 func sites() []testkit.Site {
 	page := strings.Repeat("<p>line\r\n\x00caf\xe9 \xff and no end of line", 4000)
 	refs := "0123456789abcdef0123456789abcdef01234567\trefs/heads/main\n" // of a git repository

@@ -20,7 +20,7 @@ import (
 // mostBusy is how many clients, and how many sites, are printed for a person.
 const mostBusy = 5
 
-// printTraffic prints the bytes of the last hour, and when a site last answered.
+// printTraffic prints the octets of the last hour, and when a site last answered.
 func printTraffic(row func(name, format string, values ...any), s *control.Status, now time.Time) {
 	if s.Busiest.BytesIn+s.Busiest.BytesOut > 0 {
 		row("traffic", "%s in the last hour", trafficWords(&s.Busiest.Traffic))
@@ -32,7 +32,7 @@ func printTraffic(row func(name, format string, values ...any), s *control.Statu
 	row("last success", "%s", last)
 }
 
-// trafficWords returns the bytes of answers and of uploads.
+// trafficWords returns the octets of answers and of uploads.
 func trafficWords(t *counts.Traffic) string {
 	text := figures.Size(int64(t.BytesOut)) + " answered"
 	if t.BytesIn > 0 {
@@ -54,7 +54,7 @@ func printBusiest(row func(name, format string, values ...any), b *counts.Busies
 }
 
 // busyWords returns the counts of one client or site: the classes other than allowed, the
-// largest first, the waits, the bytes and the last success.
+// largest first, the waits, the octets and the last success.
 func busyWords(c *counts.NameCount, now time.Time) string {
 	text := console.Quoted(c.Name) + ": " + console.Plural(c.Requests, "request")
 	classes := slices.SortedFunc(maps.Keys(c.Classes), func(a, b string) int {

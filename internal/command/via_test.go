@@ -37,7 +37,7 @@ func compression(t *testing.T) string {
 }
 
 // nginx as it is packaged compresses what is requested without Via only, so that the
-// bytes that a site sends depend on `via`.
+// octets that a site sends depend on `via`.
 func TestHeed_NginxCompressesForRequestsWithoutVia(t *testing.T) {
 	page := strings.Repeat("<p>one of many lines of a page", 6000)
 	site := testkit.Site{Name: "with.test", Files: map[string]string{"/page.html": page}, Config: compression(t)}

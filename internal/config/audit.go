@@ -23,7 +23,7 @@ type AuditConfig struct {
 	Redact  []string `toml:"redact"`  // patterns for audit.CheckRedact
 }
 
-// minRecord is the least space, in bytes, that a record needs while it is written.
+// minRecord is the least space, in octets, that a record needs while it is written.
 const minRecord = 64 << 20
 
 // check reports the problems of the settings to d.

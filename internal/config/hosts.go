@@ -204,7 +204,7 @@ func (h *HostConfig) patterns() (all []acl.HostPattern) {
 	return all
 }
 
-// maxOwnRobots is the greatest size of a robots_file in bytes, as of a site's.
+// maxOwnRobots is the greatest size of a robots_file in octets, as of a site's.
 const maxOwnRobots = 4 << 20
 
 // robots reads robots_file and returns a function that returns its policy for an origin;

@@ -11,8 +11,8 @@ import (
 
 // Bounds of the settings.
 const (
-	minHeader  = 1 << 10  // bytes; the least that a browser's request needs
-	maxHeader  = 16 << 20 // bytes, kept in memory per connection
+	minHeader  = 1 << 10  // octets; the least that a browser's request needs
+	maxHeader  = 16 << 20 // octets, kept in memory per connection
 	minTimeout = 100 * time.Millisecond
 )
 

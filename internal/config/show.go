@@ -166,7 +166,7 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// ByteSize is a number of bytes, written in TOML with a unit: "256MiB".
+// ByteSize is a number of octets, written in TOML with a unit: "256MiB".
 type ByteSize int64
 
 // byteUnits are the units of sizes. The first four, powers of 1024 in descending order,

@@ -138,7 +138,7 @@ sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
 		t.Fatalf("%v, %v", err, c.FileMistakes())
 	}
 	const example = `{"kty":"OKP","crv":"Ed25519","d":"n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}`
-	for name, text := range map[string]string{"is the example key": example, "contains no key": "hunter2", "several keys": string(good) + string(good), "more than 16384 bytes": strings.Repeat(" ", passport.MaxKeyFile+1)} {
+	for name, text := range map[string]string{"is the example key": example, "contains no key": "hunter2", "several keys": string(good) + string(good), "more than 16384 octets": strings.Repeat(" ", passport.MaxKeyFile+1)} {
 		testkit.Write(t, path, text)
 		if err := os.Chmod(path, 0o600); err != nil {
 			t.Fatal(err)

@@ -204,7 +204,7 @@ func (c *Client) Check(ctx context.Context, q *CheckRequest) ([]*Judgement, erro
 	return call[[]*Judgement](ctx, c, http.MethodPost, "/judge", q)
 }
 
-// maxSocketPath is the longest path a Unix socket may have: 104 bytes with the
+// maxSocketPath is the longest path a Unix socket may have: 104 octets with the
 // final zero on BSD and macOS, 108 on Linux.
 const maxSocketPath = 103
 

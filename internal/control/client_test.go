@@ -80,7 +80,7 @@ func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
 	}
 }
 
-// The running heed judges the bytes of a URL, also where they are no UTF-8.
+// The running heed judges the octets of a URL, also where they are no UTF-8.
 func TestHeed_ARequestToJudgeKeepsTheOctetsOfItsURLs(t *testing.T) {
 	t.Parallel()
 	for _, q := range []CheckRequest{

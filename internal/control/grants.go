@@ -19,7 +19,7 @@ import (
 const (
 	MaxBreak  = 7 * 24 * time.Hour   // of `heed mode observe`
 	MaxGrant  = 366 * 24 * time.Hour // of `heed allow`
-	maxReason = 500                  // bytes
+	maxReason = 500                  // octets
 )
 
 // Break is a mode override: a period of observe mode that `heed mode observe` began.
@@ -167,7 +167,7 @@ func CheckReason(text string) error {
 	case strings.TrimSpace(text) == "":
 		return errors.New("--reason is needed: the record quotes it, such as --reason 'outage of the shop, ticket 4711'")
 	case len(text) > maxReason:
-		return fmt.Errorf("--reason: at most %d bytes are kept", maxReason)
+		return fmt.Errorf("--reason: at most %d octets are kept", maxReason)
 	}
 	return nil
 }

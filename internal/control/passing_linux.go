@@ -14,7 +14,7 @@ import (
 // maxPassed is the greatest number of files that a request passes.
 const maxPassed = 16
 
-// passFiles returns c, whose first bytes take copies of the files with them.
+// passFiles returns c, whose first octets take copies of the files with them.
 func passFiles(c net.Conn, files []*os.File) (net.Conn, error) {
 	conn, ok := c.(*net.UnixConn)
 	if !ok || len(files) > maxPassed {

@@ -236,7 +236,7 @@ type RunSign struct {
 // Check returns an error when the file cannot be created or the note is too long.
 func (a *RunAudit) Check() error {
 	if len(a.Note) > maxNote {
-		return fmt.Errorf("--note takes up to %d bytes, and this one has %d", maxNote, len(a.Note))
+		return fmt.Errorf("--note takes up to %d octets, and this one has %d", maxNote, len(a.Note))
 	}
 	if _, err := os.Lstat(a.File); err == nil {
 		return fmt.Errorf("--audit: %s exists already, and each run needs a new file\nName another file, or move that one away", console.Printable(a.File))
@@ -250,7 +250,7 @@ func (a *RunAudit) Check() error {
 // maxNote is the greatest length of --note, in bytes.
 const maxNote = 4096
 
-// CheckRequest is the body of POST /judge: URLs of one site, of any bytes, which a text in
+// CheckRequest is the body of POST /judge: URLs of one site, of any octets, which a text in
 // JSON cannot have.
 type CheckRequest struct {
 	Agent    string   `json:"agent"`

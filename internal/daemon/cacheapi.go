@@ -199,7 +199,7 @@ func (k *LocalCache) Show(_ context.Context, what string) ([]*control.CacheEntry
 	return lines, nil
 }
 
-// addText adds the stored response and up to control.MaxShown bytes of its text to l.
+// addText adds the stored response and up to control.MaxShown octets of its text to l.
 func addText(l *control.CacheEntry, s *rules.Snapshot) {
 	body, err := s.Body()
 	if err != nil {

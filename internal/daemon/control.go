@@ -149,7 +149,7 @@ func (d *daemon) waits() []pace.SiteStatus {
 	return list
 }
 
-// maxBody is the greatest size of a request body, in bytes, except for POST /runs.
+// maxBody is the greatest size of a request body, in octets, except for POST /runs.
 const maxBody = 1 << 20
 
 // jsonHandler returns a handler that responds with the result of do as JSON, or with a

@@ -23,7 +23,7 @@ import (
 // File and number of grants (mode overrides and exceptions).
 const (
 	grantsFile    = "granted.json" // in the state directory
-	maxGrantsFile = 16 << 20       // bytes of the file with them
+	maxGrantsFile = 16 << 20       // octets of the file with them
 	maxGrants     = 1000           // mode overrides and exceptions together
 )
 

@@ -68,7 +68,7 @@ const (
 	// write, which grows with the number of sites.
 	turnsShare = 50
 	// maxCheckpoints is the greatest number of checkpoints that are written, and
-	// maxTurnsFile the greatest size in bytes that is read.
+	// maxTurnsFile the greatest size in octets that is read.
 	maxCheckpoints = 100_000
 	maxTurnsFile   = 64 << 20
 )

@@ -21,7 +21,7 @@ import (
 	"heed/internal/output/console"
 )
 
-// maxBackgroundLog is the size in bytes at which the log of a background heed is rotated.
+// maxBackgroundLog is the size in octets at which the log of a background heed is rotated.
 // One old file is kept.
 const maxBackgroundLog = 8 << 20
 

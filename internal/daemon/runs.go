@@ -31,7 +31,7 @@ import (
 
 const (
 	maxRuns       = 256              // simultaneous runs
-	maxJoin       = 8 << 20          // bytes of a JoinRequest, which contains CA files
+	maxJoin       = 8 << 20          // octets of a JoinRequest, which contains CA files
 	streamTimeout = 10 * time.Second // for a run that does not read its log
 )
 

@@ -195,7 +195,7 @@ func (t *Scheduler) Restore(checkpoints []Checkpoint, since time.Time) {
 // Limits of the requests that List describes.
 const (
 	maxWaiters = 20  // at one origin
-	maxRequest = 200 // bytes of one request
+	maxRequest = 200 // octets of one request
 )
 
 // Who is the client of an Ask, for display.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// query returns the bytes of a query.
+// query returns the octets of a query.
 func query(t testing.TB, name string, kind dnsmessage.Type, class dnsmessage.Class) []byte {
 	t.Helper()
 	n, err := dnsmessage.NewName(name)

@@ -24,7 +24,7 @@ func serveHostPort(l net.Listener, port uint16) {
 	}
 }
 
-// passOn copies bytes in both directions until both have ended.
+// passOn copies octets in both directions until both have ended.
 func passOn(c net.Conn, at string) {
 	defer c.Close()
 	service, err := net.DialTimeout("tcp", at, dialHostPort)

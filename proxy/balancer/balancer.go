@@ -2,7 +2,7 @@
 // sends, from which heed learns the client's address: the PROXY protocol of HAProxy, versions 1
 // and 2 (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt).
 //
-// It takes exactly the bytes of the header from the connection, within a bound and however
+// It takes exactly the octets of the header from the connection, within a bound and however
 // they are split, and gives them to github.com/pires/go-proxyproto. That library knows both
 // forms, every family of addresses and the extensions, and is kept in step with the document;
 // its own reading of a connection is not used, since it refuses a header in two segments and
@@ -24,7 +24,7 @@ import (
 
 const (
 	maxLine = 107 // of version 1, with its line end (§2.1)
-	fixed   = 16  // bytes of a header of version 2 before the addresses (§2.2)
+	fixed   = 16  // octets of a header of version 2 before the addresses (§2.2)
 	// maxRest bounds the addresses and extensions (TLV) of version 2; a client's certificate,
 	// the longest extension, has one or two KiB.
 	maxRest = 4 << 10
@@ -44,8 +44,8 @@ type Conn struct {
 // Unread returns c as the load balancer's own connection, of which no header could be read.
 func Unread(c net.Conn) *Conn { return &Conn{Conn: c} }
 
-// Read reads the header from c, and no byte after it. It returns io.EOF when the connection
-// ended before its first byte, the error of c when it failed in the header, and otherwise an
+// Read reads the header from c, and no octet after it. It returns io.EOF when the connection
+// ended before its first octet, the error of c when it failed in the header, and otherwise an
 // error that says what is wrong with the header. It waits as long as c does.
 func Read(c net.Conn) (*Conn, error) {
 	text, err := frame(c)
@@ -73,7 +73,7 @@ func Read(c net.Conn) (*Conn, error) {
 	return b, nil
 }
 
-// frame returns the bytes of the header.
+// frame returns the octets of the header.
 func frame(c io.Reader) ([]byte, error) {
 	text := make([]byte, len(proxyproto.SIGV2), fixed+maxRest)
 	for n := 0; n < len(text); { // either header is longer, what is none need not be
@@ -97,7 +97,7 @@ func frame(c io.Reader) ([]byte, error) {
 	}
 	rest := int(binary.BigEndian.Uint16(text[fixed-2:]))
 	if rest > maxRest {
-		return nil, fmt.Errorf("the PROXY protocol header of the load balancer has %d bytes of addresses and extensions, and heed takes %d: leave out some of them there", rest, maxRest)
+		return nil, fmt.Errorf("the PROXY protocol header of the load balancer has %d octets of addresses and extensions, and heed takes %d: leave out some of them there", rest, maxRest)
 	}
 	text = text[:fixed+rest]
 	if _, err := io.ReadFull(c, text[fixed:]); err != nil {
@@ -120,7 +120,7 @@ func line(c io.Reader, text []byte) ([]byte, error) {
 			return text, nil
 		}
 	}
-	return nil, fmt.Errorf("the PROXY protocol header of the load balancer has no end within %d bytes", maxLine)
+	return nil, fmt.Errorf("the PROXY protocol header of the load balancer has no end within %d octets", maxLine)
 }
 
 // cut returns the error of a header that ended in the middle.

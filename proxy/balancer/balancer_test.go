@@ -23,7 +23,7 @@ func (h half) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 999}
 }
 
-// v2 is a header of version 2: the bytes after its signature in hexadecimal.
+// v2 is a header of version 2: the octets after its signature in hexadecimal.
 func v2(rest string) string {
 	raw, err := hex.DecodeString(strings.ReplaceAll(rest, " ", ""))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestPROXY_WhatIsNoHeaderOfAClientIsAnErrorWithWords(t *testing.T) {
 		"PROXY TCP4 0.0.0.0 198.51.100.7 1 2\r\n":         "no address of one",
 		"PROXY TCP4 224.0.0.1 198.51.100.7 1 2\r\n":       "no address of one",
 		"PROXY TCP4 192.0.2.1 198.51.100.7 1 2\n":         "cannot be read",
-		"PROXY TCP4 " + strings.Repeat("1", 200) + "\r\n": "no end within 107 bytes",
+		"PROXY TCP4 " + strings.Repeat("1", 200) + "\r\n": "no end within 107 octets",
 	} {
 		if got, err := Read(half{Reader: strings.NewReader(header)}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, %v", header, got, err)

@@ -14,8 +14,8 @@ type streams struct {
 
 	// What the server writes is read by one goroutine at a time.
 	header [frameHeader]byte // of the next frame
-	known  int               // bytes of it that have come
-	rest   int               // bytes of a payload that are to come
+	known  int               // octets of it that have come
+	rest   int               // octets of a payload that are to come
 }
 
 // stream is a stream that is open, or half closed.

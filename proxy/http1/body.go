@@ -9,10 +9,10 @@ import (
 
 // Bounds of a chunked body.
 const (
-	maxChunkLine = 4 << 10  // bytes of a line with a chunk's size
-	maxTrailer   = 4 << 10  // bytes of a trailer section
-	maxExcess    = 16 << 10 // bytes beyond the data and what framing it needs
-	chunkNeeds   = 16       // bytes that framing a chunk may take
+	maxChunkLine = 4 << 10  // octets of a line with a chunk's size
+	maxTrailer   = 4 << 10  // octets of a trailer section
+	maxExcess    = 16 << 10 // octets beyond the data and what framing it needs
+	chunkNeeds   = 16       // octets that framing a chunk may take
 )
 
 // Body reads the body that follows a head. Read returns io.EOF at the exact end of the
@@ -29,8 +29,8 @@ type Body struct {
 	answer  bool
 	framing Framing
 	at      chunkState
-	left    int64 // bytes of a body with a length, or of a chunk
-	excess  int64 // bytes that were not needed
+	left    int64 // octets of a body with a length, or of a chunk
+	excess  int64 // octets that were not needed
 	err     error // that Read returns from now on; io.EOF at the end
 }
 
@@ -50,10 +50,10 @@ func (b *Body) Reset(r *Reader, h *Head) {
 func (b *Body) Ended() bool { return b.err == io.EOF && b.framing != UntilClose }
 
 // Close implements io.Closer. It does nothing: the connection's owner decides what becomes
-// of bytes that were not read.
+// of octets that were not read.
 func (b *Body) Close() error { return nil }
 
-// Read implements io.Reader. It returns io.EOF with the last bytes where the end is known
+// Read implements io.Reader. It returns io.EOF with the last octets where the end is known
 // with them.
 func (b *Body) Read(p []byte) (n int, err error) {
 	switch {
@@ -90,7 +90,7 @@ func (b *Body) fail(kind Kind) error {
 	return b.err
 }
 
-// readData reads bytes into p, at most as many as belong to the body. A large p takes
+// readData reads octets into p, at most as many as belong to the body. A large p takes
 // them from the connection directly.
 func (b *Body) readData(p []byte) (int, error) {
 	r := b.from
@@ -148,12 +148,12 @@ type chunkState uint8
 
 const (
 	inSize    chunkState = iota // the line that begins a chunk
-	inData                      // left bytes
+	inData                      // left octets
 	atDataEnd                   // the line end of the data
 	inTrailer                   // the trailer section
 )
 
-// frame takes the buffered bytes up to data, or to the end.
+// frame takes the buffered octets up to data, or to the end.
 func (b *Body) frame() {
 	for b.err == nil && b.at != inData {
 		n, fault := b.next(b.from.Buffered())
@@ -166,7 +166,7 @@ func (b *Body) frame() {
 	}
 }
 
-// next takes what text begins with, which is not data, and returns how many bytes it has; 0:
+// next takes what text begins with, which is not data, and returns how many octets it has; 0:
 // more have to come.
 func (b *Body) next(text []byte) (n int, fault Kind) {
 	switch b.at {

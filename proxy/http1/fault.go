@@ -9,13 +9,13 @@ import (
 )
 
 // Fault is a message that breaks a rule of HTTP/1. Errors of the connection, such as a
-// timeout or io.EOF before the first byte of a head, are not Faults.
+// timeout or io.EOF before the first octet of a head, are not Faults.
 type Fault struct {
 	Kind   Kind
 	Answer bool   // the message is an answer; false: a request
 	Status int    // of the answer to the client: 4xx or 5xx for a request, 502 for a site's answer
 	Type   string // RFC 9209 §2.3
-	Field  string // name of the field as it came, at most maxShown bytes; empty: no field
+	Field  string // name of the field as it came, at most maxShown octets; empty: no field
 }
 
 // Kind is what is wrong with a message.
@@ -50,7 +50,7 @@ const (
 	OldCoding                          // Transfer-Encoding in HTTP/1.0
 	UnknownCoding                      // a Transfer-Encoding other than chunked
 	BadTrailerName                     // Trailer names a field of the framing
-	HeadTooLarge                       // more bytes than Limit.Head
+	HeadTooLarge                       // more octets than Limit.Head
 	ManyFields                         // more lines than maxFields
 	HeadTruncated                      // the connection ended within the head
 	BodyTruncated                      // the connection ended within the body
@@ -119,7 +119,7 @@ var faults = [kinds]struct {
 	TrailerTooLarge:    {status: http.StatusRequestHeaderFieldsTooLarge, answer: typeTrailer, text: " has a trailer section that is too large"},
 }
 
-// maxShown bounds the bytes of a field's name in a Fault.
+// maxShown bounds the octets of a field's name in a Fault.
 const maxShown = 64
 
 // newFault returns a Fault of a request or an answer. field may be empty.

@@ -15,7 +15,7 @@ type Framing uint8
 // The ways to find the end of a body.
 const (
 	NoBody     Framing = iota // the message ends with its head
-	Sized                     // after Head.Length bytes, which may be 0
+	Sized                     // after Head.Length octets, which may be 0
 	Chunked                   // after the last chunk and the trailer section
 	UntilClose                // with the connection; answers only
 )

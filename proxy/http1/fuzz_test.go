@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// inPieces reads bytes in pieces of the given sizes, by turns.
+// inPieces reads octets in pieces of the given sizes, by turns.
 type inPieces struct {
 	text  []byte
 	sizes []int
@@ -82,7 +82,7 @@ func readMessage(stream []byte, method string, sizes []int, portion int, limit L
 	return m
 }
 
-// ways are some ways for bytes to arrive.
+// ways are some ways for octets to arrive.
 var ways = [][]int{{1}, {2}, {3, 1}, {7}, {64}, {1, 4096}, {1 << 20}}
 
 // checkSplits reads a stream in all ways, and returns what it is read as.

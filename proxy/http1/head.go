@@ -294,7 +294,7 @@ func (h *Head) mended(kind Kind) {
 // isFraming reports whether the field with a canonical name decides where a message ends.
 func isFraming(key string) bool { return key == contentLength || key == transferEncoding }
 
-// looksProtected reports whether a recipient that leaves out the bytes of name which no
+// looksProtected reports whether a recipient that leaves out the octets of name which no
 // name has would read a field of the framing, or Proxy-Status, which says whose answer it is.
 func looksProtected(name string) bool {
 	if isToken(name) {
@@ -320,7 +320,7 @@ const (
 	transferEncoding = "Transfer-Encoding"
 )
 
-// Bytes of messages.
+// Octets of messages.
 
 // isToken reports whether text is a token (RFC 9110 §5.6.2).
 func isToken(text string) bool { return httpguts.ValidHeaderFieldName(text) }
@@ -329,7 +329,7 @@ func isToken(text string) bool { return httpguts.ValidHeaderFieldName(text) }
 // §5.5).
 func hasControl(text string) bool { return !httpguts.ValidHeaderFieldValue(text) }
 
-// hasBreak reports whether text contains a byte that some recipient takes for the end
+// hasBreak reports whether text contains an octet that some recipient takes for the end
 // of a line or of a text.
 func hasBreak(text string) bool { return strings.ContainsAny(text, "\r\n\x00") }
 

@@ -86,7 +86,7 @@ func TestBody_TellsWhatIsCutOff(t *testing.T) {
 	}
 }
 
-// A head leaves with the first bytes of its body, and chunks end with trailers.
+// A head leaves with the first octets of its body, and chunks end with trailers.
 func TestWriter_WritesChunks(t *testing.T) {
 	var to pieces
 	w := Writer{To: &to}

@@ -11,7 +11,7 @@ import (
 
 var errBound = errors.New("too many octets")
 
-// The bytes of an unfinished head are counted before they are kept, those that are
+// The octets of an unfinished head are counted before they are kept, those that are
 // counted are those of the buffer, and a complete head frees them.
 func TestReader_CountsUnfinishedHeads(t *testing.T) {
 	const bound = 20 << 10
@@ -142,7 +142,7 @@ func TestWriter_KeepsToTheLength(t *testing.T) {
 	}
 }
 
-// A twelve-field answer of odd case arrives byte by byte.
+// A twelve-field answer of odd case arrives octet by byte.
 func TestMessage_RewritesNothing(t *testing.T) {
 	const fields = "sERVER: x\r\ndate: Tue, 15 Nov 1994 08:12:31 GMT\r\nCONTENT-type: text/html\r\ncontent-LENGTH: 2\r\nSet-cookie: a=1\r\nx-A: 1\r\nSET-COOKIE: b=2\r\n" +
 		"eTag: \"x\"\r\nX-b: \r\nx-C: \xe9\r\nP3p: CP\r\nx-XSS-Protection: 0\r\n\r\n"
@@ -205,8 +205,8 @@ func TestReader_JoinsManyLinesOnce(t *testing.T) {
 	}
 }
 
-// Bytes of a first line that have been looked at are not looked at again: a line that comes
-// byte by byte costs no more than its length.
+// Octets of a first line that have been looked at are not looked at again: a line that comes
+// octet by octet costs no more than its length.
 func TestScanner_LooksAtEachOctetOnce(t *testing.T) {
 	for _, answer := range []bool{false, true} {
 		for _, line := range []string{strings.Repeat("A", 3000), "GET /" + strings.Repeat("a", 3000), "HTTP/1.1 200 " + strings.Repeat("a", 3000)} {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// ErrLength is returned for a body that has more or fewer bytes than its head declares.
+// ErrLength is returned for a body that has more or fewer octets than its head declares.
 var ErrLength = errors.New("http1: the body is not as long as its head declares")
 
 // Bounds of what a Writer holds back, in bytes.
@@ -23,8 +23,8 @@ const (
 // writeBuffers are of *[]byte.
 var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, heldBack+64); return &b }}
 
-// Writer writes the messages of one connection. Bytes are held back until there are many,
-// or Flush or End is called, so that a head leaves with the first bytes of its body. It
+// Writer writes the messages of one connection. Octets are held back until there are many,
+// or Flush or End is called, so that a head leaves with the first octets of its body. It
 // holds no buffer between End and Begin. A Writer is for one goroutine at a time.
 type Writer struct {
 	To io.Writer // the connection
@@ -69,8 +69,8 @@ func (w *Writer) buffer() *[]byte {
 	return w.buf
 }
 
-// Write writes bytes of the body. It returns http.ErrBodyNotAllowed when the message has
-// none, and ErrLength, with the bytes before, when it has not so many.
+// Write writes octets of the body. It returns http.ErrBodyNotAllowed when the message has
+// none, and ErrLength, with the octets before, when it has not so many.
 func (w *Writer) Write(p []byte) (n int, err error) {
 	switch {
 	case w.err != nil:
@@ -90,7 +90,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 }
 
 // put writes p behind what is held back: with it where that is little, and as far as it
-// fits otherwise. It returns how many bytes of p it has taken.
+// fits otherwise. It returns how many octets of p it has taken.
 func (w *Writer) put(p []byte) (n int) {
 	b := *w.buffer()
 	if room := heldBack - len(b); len(p) > room {
@@ -143,7 +143,7 @@ func (w *Writer) Flush() error {
 }
 
 // End ends the message, with trailers where it is chunked, and writes what is held back.
-// It returns ErrLength when bytes are missing; the connection cannot be used any more
+// It returns ErrLength when octets are missing; the connection cannot be used any more
 // then. trailers may be nil. Fields that frame a message, or that no trailer can carry, are
 // left out.
 func (w *Writer) End(trailers http.Header) error {

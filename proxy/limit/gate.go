@@ -93,7 +93,7 @@ func (g *Gate) enter(c net.Conn, of *Limits) (*Conn, *Exceeded) {
 	return &Conn{Conn: c, gate: g, client: client}, nil
 }
 
-// Conn is a client's connection, the bytes of the network: whatever protocol is
+// Conn is a client's connection, the octets of the network: whatever protocol is
 // spoken on it, it counts until it is closed, and it is cut off when the client does
 // not take what is written within ReadTime.
 type Conn struct {
@@ -103,7 +103,7 @@ type Conn struct {
 	tunnel  atomic.Bool  // it counts as a tunnel too
 	closed  atomic.Bool  // it does not count any more
 	ownTime atomic.Bool  // a caller has set a deadline for writing, which holds in place of ReadTime
-	head    atomic.Int64 // bytes of a head that is not complete
+	head    atomic.Int64 // octets of a head that is not complete
 }
 
 // Write implements net.Conn.
@@ -216,7 +216,7 @@ func (c *Conn) EnterRecorder() { c.client.recording <- struct{}{} }
 // LeaveRecorder undoes EnterRecorder.
 func (c *Conn) LeaveRecorder() { <-c.client.recording }
 
-// HoldHead counts n more bytes of a head on c that is not complete, until DropHead or
+// HoldHead counts n more octets of a head on c that is not complete, until DropHead or
 // Close, or returns the limit that stops them, an *Exceeded.
 func (c *Conn) HoldHead(n int) error {
 	l, of := c.gate.load, c.gate.limits()
@@ -244,7 +244,7 @@ func (c *Conn) DropHead() {
 // concurrent use.
 type Load struct {
 	tunnels, requests atomic.Int64
-	heads             atomic.Int64 // bytes of those that are not complete
+	heads             atomic.Int64 // octets of those that are not complete
 	reached           [kinds]atomic.Uint64
 	logged            [kinds]atomic.Int64 // when each was last logged, in unix seconds
 	refusals          refusalLimiter
@@ -260,7 +260,7 @@ type client struct {
 	conns             int // guarded by Load.mu
 	tunnels, requests atomic.Int64
 	stopped           atomic.Int64  // requests
-	heads             atomic.Int64  // bytes
+	heads             atomic.Int64  // octets
 	recording         chan struct{} // holds one value for each request that is with the recorder
 }
 
@@ -324,7 +324,7 @@ func (l *Load) leave(c *client) {
 	}
 }
 
-// take counts n more tunnels, requests or bytes, of all clients and of one, or returns
+// take counts n more tunnels, requests or octets, of all clients and of one, or returns
 // the limit that stops them.
 func (g *Gate) take(n int64, all, own *atomic.Int64, most, mostOwn int, inAll Kind, of *Limits) *Exceeded {
 	if own.Add(n) > int64(mostOwn) {

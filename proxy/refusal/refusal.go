@@ -67,7 +67,7 @@ type Answer struct {
 	detail string // in place of the reason's explanation; empty: none
 }
 
-// maxPhrase bounds a reason phrase, in bytes: some clients limit a status line.
+// maxPhrase bounds a reason phrase, in octets: some clients limit a status line.
 const maxPhrase = 200
 
 // New returns the answer for c. Status, error type and Retry-After are those of
@@ -282,7 +282,7 @@ func (a *Answer) destinationSentence() string {
 	return "Refused by heed: this proxy may not reach " + a.of.Entry.Host
 }
 
-// Raw returns the answer for c as bytes, head and body, for a connection on which
+// Raw returns the answer for c as octets, head and body, for a connection on which
 // no request was read; r is what could be read of one.
 func Raw(c Case, r *http.Request) []byte {
 	a := New(c)

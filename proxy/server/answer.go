@@ -21,7 +21,7 @@ import (
 
 // Answer is the answer to a request, as an http.ResponseWriter that also serves
 // http.ResponseController and http.Hijacker. The head is made when it is known how the body
-// ends, and leaves with the first bytes of it. Content-Type is not guessed.
+// ends, and leaves with the first octets of it. Content-Type is not guessed.
 type Answer struct {
 	conn   *Conn
 	cancel context.CancelFunc // of the request
@@ -240,7 +240,7 @@ func (a *Answer) FlushError() error {
 // SetReadDeadline serves http.ResponseController.
 func (a *Answer) SetReadDeadline(t time.Time) error { return a.conn.SetReadDeadline(t) }
 
-// Hijack implements http.Hijacker. The connection is of type *Conn, whose Rest has the bytes
+// Hijack implements http.Hijacker. The connection is of type *Conn, whose Rest has the octets
 // that were read ahead; there is no bufio.ReadWriter.
 func (a *Answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c := a.conn

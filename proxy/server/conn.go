@@ -41,7 +41,7 @@ type Conn struct {
 	state  atomic.Int32    // connFresh and others
 	opened time.Time
 	addr   string        // the client's, with its port
-	begun  bool          // bytes have come
+	begun  bool          // octets have come
 	taken  bool          // see Taken
 	room   []http1.Field // see FieldRoom; nil before the first
 	head   http1.Message // of the answer; kept, since it is written without allocating memory
@@ -72,17 +72,17 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Begun reports whether bytes of a request have come.
+// Begun reports whether octets of a request have come.
 func (c *Conn) Begun() bool { return c.begun }
 
 // Taken reports whether a handler has taken the connection over.
 func (c *Conn) Taken() bool { return c.taken }
 
-// Rest returns the bytes that were read and belong to no request so far, and gives the
+// Rest returns the octets that were read and belong to no request so far, and gives the
 // buffer back.
 func (c *Conn) Rest() []byte { return c.heads.Rest() }
 
-// Buffered returns the bytes that were read and belong to no request so far: of one that
+// Buffered returns the octets that were read and belong to no request so far: of one that
 // cannot be read, those of a head that is not complete. They are valid until the next read.
 func (c *Conn) Buffered() []byte { return c.heads.Buffered() }
 
@@ -111,7 +111,7 @@ func (c *Conn) end() {
 // calm is how long a connection keeps its buffer between two requests.
 const calm = time.Second
 
-// await waits for the first bytes of a request. It reports whether they came.
+// await waits for the first octets of a request. It reports whether they came.
 func (c *Conn) await() bool {
 	if len(c.heads.Buffered()) == 0 && c.fill() != nil {
 		return false
@@ -119,7 +119,7 @@ func (c *Conn) await() bool {
 	return c.state.CompareAndSwap(connFresh, connBusy) || c.state.CompareAndSwap(connIdle, connBusy)
 }
 
-// fill reads the first bytes of a request. The buffer goes when they do not come soon.
+// fill reads the first octets of a request. The buffer goes when they do not come soon.
 func (c *Conn) fill() error {
 	patience := c.server.IdleTime
 	if !c.begun {

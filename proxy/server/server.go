@@ -18,7 +18,7 @@ import (
 
 // Server holds connections. Its zero value is ready; it is safe for concurrent use.
 type Server struct {
-	HeaderTime time.Duration // that a head may take from its first byte, and a client for its first one
+	HeaderTime time.Duration // that a head may take from its first octet, and a client for its first one
 	IdleTime   time.Duration // between two requests
 	EndTime    time.Duration // that the end of a client's stream may come after a request, from when it is watched, and is no departure
 	StallTime  time.Duration // that a request under way goes on for a client that has ended its stream, without anything written to it
@@ -53,7 +53,7 @@ func (s *Server) remove(c *Conn) {
 // Leave has each connection end with its next answer. New ones are accepted still.
 func (s *Server) Leave() { s.ending.Store(true) }
 
-// freshTime is how long a connection may take for its first bytes while a server stops: they
+// freshTime is how long a connection may take for its first octets while a server stops: they
 // may be on their way.
 const freshTime = 5 * time.Second
 

@@ -208,7 +208,7 @@ func TestServer_WhatComesMeanwhileIsTheNextRequest(t *testing.T) {
 	}
 }
 
-// A connection that is taken over while it is watched has all its bytes, and no deadline.
+// A connection that is taken over while it is watched has all its octets, and no deadline.
 func TestServer_ATakenConnectionHasAllOctets(t *testing.T) {
 	begun, goOn, taken := make(chan bool), make(chan bool), make(chan *Conn)
 	b := newBed(t, func(a *Answer, r *http.Request) {
@@ -239,7 +239,7 @@ func TestServer_ATakenConnectionHasAllOctets(t *testing.T) {
 	}
 }
 
-// roomConn knows how many bytes its last reader has room for.
+// roomConn knows how many octets its last reader has room for.
 type roomConn struct {
 	net.Conn
 	room atomic.Int64

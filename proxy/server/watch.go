@@ -32,7 +32,7 @@ type watch struct {
 	sent  bool               // that request is under way
 	read  chan struct{}      // closed when the read has returned; nil: none has begun
 	stall *time.Timer        // looks whether a client that has ended its stream gets something; nil: it has not
-	taken atomic.Int64       // what was written to that client, in bytes
+	taken atomic.Int64       // what was written to that client, in octets
 }
 
 // ended notes that the client of a request that goes on has ended its stream.

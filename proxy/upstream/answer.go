@@ -181,7 +181,7 @@ func (a *answer) failed(err, written error) error {
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // saysNothing reports whether err, of reading a head, means that nothing of an answer has
-// come, but perhaps bytes that no request has asked for.
+// come, but perhaps octets that no request has asked for.
 func (c *conn) saysNothing(err error) bool {
 	if fault, ok := errors.AsType[*http1.Fault](err); ok {
 		return fault.Kind == http1.NotHTTP

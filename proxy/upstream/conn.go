@@ -67,7 +67,7 @@ func (c *conn) end() {
 // release gives c, whose answer has ended, to its pool.
 func (c *conn) release() {
 	if len(c.in.Buffered()) > 0 {
-		c.end() // bytes that no request has asked for
+		c.end() // octets that no request has asked for
 		return
 	}
 	c.in.Release()
@@ -154,7 +154,7 @@ func socketOf(conn net.Conn) *socket {
 	return nil
 }
 
-// pending reports whether bytes, or the end of the stream, have come that have not been
+// pending reports whether octets, or the end of the stream, have come that have not been
 // read. It does not wait, and may be called while the socket is in use.
 func (s *socket) pending() bool {
 	if s == nil {

@@ -157,20 +157,20 @@ func checkAnswer(method string, resp *http.Response) error {
 	return malformed{err}
 }
 
-// sizedBody is the body of an answer over HTTP/2 with a Content-Length. Its last byte is
+// sizedBody is the body of an answer over HTTP/2 with a Content-Length. Its last octet is
 // held back until the stream has ended there, or endTime: a client that has them all takes
 // the answer for whole, and one whose length is not that of its content may not be passed
 // on (RFC 9113 §8.1.1).
 type sizedBody struct {
 	io.ReadCloser
-	left int64      // bytes that net/http has not returned
+	left int64      // octets that net/http has not returned
 	last [1]byte    // what is held back
 	held bool       // last is
-	end  chan error // brings what comes after all bytes: io.EOF; nil: it is not waited for
+	end  chan error // brings what comes after all octets: io.EOF; nil: it is not waited for
 	err  error      // of all further Reads; nil: none
 }
 
-// endTime is how long the end of a stream may take after its last byte: some sites keep
+// endTime is how long the end of a stream may take after its last octet: some sites keep
 // it open until they have done something else.
 const endTime = 250 * time.Millisecond
 
@@ -228,8 +228,8 @@ func (b *sizedBody) awaitEnd() error {
 	}
 }
 
-// ErrLonger is the error of the body of an answer over HTTP/2 with more bytes than its
-// Content-Length (RFC 9113 §8.1.1). The bytes that were declared may have been read by then.
+// ErrLonger is the error of the body of an answer over HTTP/2 with more octets than its
+// Content-Length (RFC 9113 §8.1.1). The octets that were declared may have been read by then.
 var ErrLonger = errors.New("the answer is longer than its Content-Length")
 
 // streamReset has the fields of net/http's error for a stream that the site has reset.

@@ -12,7 +12,7 @@ import (
 // Times of connections that have been used.
 const (
 	// silence is how long nothing may have come from a site after the end of an answer
-	// before another client gets the connection. Bytes that a site sends beyond its answer
+	// before another client gets the connection. Octets that a site sends beyond its answer
 	// come within it, and close the connection.
 	silence = 25 * time.Millisecond
 	// pinGrace is how long a connection that a client has authenticated is kept for it

@@ -10,7 +10,7 @@ import (
 	"heed/proxy/http1"
 )
 
-// headTime is how long the head of a request is held back for the first bytes of its
+// headTime is how long the head of a request is held back for the first octets of its
 // body, so that both leave in one piece.
 const headTime = 5 * time.Millisecond
 
@@ -20,7 +20,7 @@ type upload struct {
 	conn  *conn
 	q     *Request
 	sized bool
-	left  int64 // bytes to come of a body with a length
+	left  int64 // octets to come of a body with a length
 
 	proceed chan struct{} // receives when the site wants the body; nil: it was not asked
 	timer   *time.Timer   // flushes the head; nil: that was done

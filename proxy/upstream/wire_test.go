@@ -18,7 +18,7 @@ import (
 	"heed/internal/tools/testkit"
 )
 
-// rawSite answers each request with bytes; it keeps the connection open unless they end
+// rawSite answers each request with octets; it keeps the connection open unless they end
 // with "END".
 func rawSite(t *testing.T, answer string) string {
 	text, ends := strings.CutSuffix(answer, "END")
@@ -105,7 +105,7 @@ func TestSend_ARequestCanBeCancelledInEveryState(t *testing.T) {
 	})
 }
 
-// The bytes that come with a 101 are the other protocol's, and so is the connection.
+// The octets that come with a 101 are the other protocol's, and so is the connection.
 func TestSend_WhatFollowsA101IsTheCallers(t *testing.T) {
 	t.Parallel()
 	addr := testkit.RawSite(t, func(c net.Conn) {
@@ -374,7 +374,7 @@ func TestSend_NoAnswerInTime(t *testing.T) {
 	}
 }
 
-// Bytes beyond an answer belong to no request, however the answer is cut into segments; the
+// Octets beyond an answer belong to no request, however the answer is cut into segments; the
 // client that has the connection asks again immediately.
 func TestSend_SurplusInEverySegmenting(t *testing.T) {
 	t.Parallel()

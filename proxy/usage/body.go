@@ -23,7 +23,7 @@ const (
 	dropTime = time.Second
 )
 
-// Body is a site's body of which the beginning can be read ahead. Its bytes are the same
+// Body is a site's body of which the beginning can be read ahead. Its octets are the same
 // in any case. It is for one goroutine at a time.
 type Body struct {
 	Site io.ReadCloser
@@ -40,7 +40,7 @@ type ahead struct {
 	scanner *page.Scanner // nil: finished
 	pooled  *readBuffer   // what buf is in at first; nil: it is given back
 	buf     []byte
-	off     int   // bytes of buf that were taken
+	off     int   // octets of buf that were taken
 	err     error // of the site's body, after buf
 }
 
@@ -79,7 +79,7 @@ func (a *ahead) read() {
 	}
 }
 
-// room returns where the next bytes go, which no other goroutine looks at before add.
+// room returns where the next octets go, which no other goroutine looks at before add.
 func (a *ahead) room() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 
 var html = http.Header{"Content-Type": {"text/html; charset=utf-8"}}
 
-// What is read ahead of a page changes none of its bytes, nor how it ends, however it
+// What is read ahead of a page changes none of its octets, nor how it ends, however it
 // comes.
 func TestBody_OctetsAreTheSame(t *testing.T) {
 	t.Parallel()
@@ -90,7 +90,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func (e *endless) Close() error { e.closed.Store(true); return nil }
 
-// A page without an end costs a bounded number of bytes, before it is delivered or dropped.
+// A page without an end costs a bounded number of octets, before it is delivered or dropped.
 func TestBody_APageWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	site := &endless{}

@@ -64,7 +64,7 @@ func (m *Memory) Purge(o rules.Origin) (had bool) {
 	return m.pages.Forget(func(k pageKey, _ version) bool { return o == (rules.Origin{}) || k.at(o) }) > 0
 }
 
-// size returns how many bytes v holds.
+// size returns how many octets v holds.
 func (v *version) size() (n int) {
 	for _, lines := range v.header {
 		for _, line := range lines {

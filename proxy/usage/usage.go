@@ -77,8 +77,8 @@ const (
 	maxRobots = 1024
 	maxLines  = 100 // with signals, of a robots.txt; those of one with more are read again each time
 	maxPages  = 512
-	maxKey    = 2048     // bytes of a URL and an ETag; longer ones are not remembered
-	maxHeld   = 16 << 10 // bytes of a page that is remembered
+	maxKey    = 2048     // octets of a URL and an ETag; longer ones are not remembered
+	maxHeld   = 16 << 10 // octets of a page that is remembered
 )
 
 type robotsKey struct {

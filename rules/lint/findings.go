@@ -53,7 +53,7 @@ var (
 	byteOrderMark = finding("byte-order-mark", Note, "The file begins with a byte order mark; some robots take it for a part of the first line.",
 		"Save it as UTF-8 without a mark.")
 	partialMark = finding("partial-mark", Misleading, "The file begins with a broken byte order mark; some robots take it for a part of the first line.",
-		"Remove the bytes before the first line.")
+		"Remove the octets before the first line.")
 	htmlPage = finding("html-page", Lost, "This is an HTML page without a rule in a group, not a robots.txt; everything is allowed.",
 		"Serve a text file of rules, or answer 404 when there is none.")
 	binaryFile = finding("binary-file", Lost, "This is a binary file (an image, a program or a compressed file) without a rule; everything is allowed.",
@@ -74,7 +74,7 @@ var (
 		"Write several lines.")
 	_ = finding("nul", Lost, "A NUL character ends the line; what follows it is not read.",
 		"Remove it.")
-	notUTF8 = finding("not-utf-8", Misleading, "The line is not UTF-8; its bytes are compared as they are, other robots may replace them.",
+	notUTF8 = finding("not-utf-8", Misleading, "The line is not UTF-8; its octets are compared as they are, other robots may replace them.",
 		"Save the file as UTF-8, or write the escapes, such as %C3%A9.")
 	noField = finding("no-field", Lost, "This is neither a rule nor a comment; the line is ignored.",
 		"Write it as \"field: value\", or put # before it.")

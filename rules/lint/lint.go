@@ -18,7 +18,7 @@ type Finding struct {
 	Kind   Kind
 	Line   int // from 1; 0 for the file as a whole
 	Column int // of the first character concerned, from 1; 0 for the file as a whole
-	// Text is the part concerned, as the site wrote it, at most 200 bytes;
+	// Text is the part concerned, as the site wrote it, at most 200 octets;
 	// empty for the file as a whole. It is hostile until escaped.
 	Text string
 }
@@ -55,7 +55,7 @@ func Lint(profile rules.Profile, origin rules.Origin, body []byte) []Finding {
 type linter struct {
 	findings []Finding
 	full     bool
-	cutNames bool // names end before the first byte that is no letter, "-" or "_"
+	cutNames bool // names end before the first octet that is no letter, "-" or "_"
 
 	names   map[string]int // the groups that have a name, the last of them
 	agent   rules.Part     // the value of the last user-agent line

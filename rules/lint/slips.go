@@ -14,7 +14,7 @@ import (
 // language of something else than robots.txt, or characters that are not what they seem to be.
 type slip struct {
 	kind     Kind
-	from, to int // where in the text, in bytes
+	from, to int // where in the text, in octets
 }
 
 // pattern is how a kind is found: the first match is the place. nil: it is not.
@@ -172,7 +172,7 @@ func isAlike(r rune) bool {
 	return r >= '！' && r <= '～' || strings.ContainsRune("∗✱＊⁎٭•…–—−‐‑‒⁄∕﹨∶", r)
 }
 
-// magics are the first bytes of files that are no text.
+// magics are the first octets of files that are no text.
 var magics = []string{"\x1f\x8b", "\x89PNG", "%PDF-", "PK\x03\x04", "\x7fELF", "GIF8", "\xff\xd8\xff", "RIFF", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd", "MZ"}
 
 // isBinary reports whether a file without a rule is no text at all.

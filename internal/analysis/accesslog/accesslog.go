@@ -37,7 +37,7 @@ type Request struct {
 	Method    string    // empty: the line has no request
 	Target    string    // as sent, escapes of the log undone
 	Status    int       // 0: not logged
-	Bytes     int64     // bytes of the answer; 0: not logged
+	Bytes     int64     // octets of the answer; 0: not logged
 	Referrer  string    // empty: none, or not logged
 	UserAgent string    // empty: none, or not logged
 	Source    string    // name of the file
@@ -60,7 +60,7 @@ func (a *Request) compare(b *Request) int {
 }
 
 const (
-	maxLine       = 1 << 20 // bytes of a line that are read
+	maxLine       = 1 << 20 // octets of a line that are read
 	maxWindow     = 1 << 14 // requests of a file that are put in order in memory
 	maxExamples   = 5
 	clockStep     = time.Hour
@@ -100,7 +100,7 @@ type Options struct {
 	Refused bool
 	// TempDir is the directory of the file for sorting; empty: that of os.TempDir.
 	TempDir string
-	// Memory bounds in bytes the requests that are sorted in memory, to 2 GiB; 0: 128 MiB.
+	// Memory bounds in octets the requests that are sorted in memory, to 2 GiB; 0: 128 MiB.
 	Memory int
 }
 
@@ -165,8 +165,8 @@ func (r *Reader) Close() {
 	r.sorter.close()
 }
 
-// Progress returns how many bytes of the files have been read, and how many there are.
-// Bytes that are read twice count twice.
+// Progress returns how many octets of the files have been read, and how many there are.
+// Octets that are read twice count twice.
 func (r *Reader) Progress() (done, all int64) { return r.done.Load(), r.all.Load() }
 
 // Stop ends the logs where they are: Next returns what was read and sorted before, and

@@ -126,7 +126,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// pieces returns a few bytes each time.
+// pieces returns a few octets each time.
 type pieces struct {
 	s    string
 	size int

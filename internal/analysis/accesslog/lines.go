@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// block is how many bytes are read together. The lines of a block are one string.
+// block is how many octets are read together. The lines of a block are one string.
 const block = 64 << 10
 
 // lines reads lines. Those over maxLine are cut.

@@ -100,7 +100,7 @@ func serve(t *testing.T, cmd *exec.Cmd, addr string) {
 	})
 }
 
-// agents are User-Agents that a log has to escape, in the bytes of the request.
+// agents are User-Agents that a log has to escape, in the octets of the request.
 var agents = []string{"PoliteBot/1.0 (+https://example.org/bot)", `say "hi" \ back\x41slash`, "tab\there", "中文 \xff\xfe bytes", "<script>alert(1)</script>", "100%zz [01/Mar/2025:10:00:00 +0000] x"}
 
 // visit sends the requests, each on a connection of its own, and returns how many.

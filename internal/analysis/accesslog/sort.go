@@ -184,7 +184,7 @@ func appendRequest(b []byte, q *Request) []byte {
 	return b
 }
 
-// encodedSize returns the bytes of the request at the beginning of b.
+// encodedSize returns the octets of the request at the beginning of b.
 func encodedSize(b []byte) int { return int(binary.LittleEndian.Uint32(b)) + 4 }
 
 var errEncoded = errors.New("the temporary file was changed")

@@ -22,8 +22,8 @@ import (
 
 // Bounds of what is read of a WARC record.
 const (
-	maxHead    = 64 << 10 // bytes of its own header
-	maxMessage = 1 << 20  // bytes of the HTTP message in it, as far as they are needed
+	maxHead    = 64 << 10 // octets of its own header
+	maxMessage = 1 << 20  // octets of the HTTP message in it, as far as they are needed
 	maxPending = 64       // requests and responses that wait for the other
 )
 
@@ -343,11 +343,11 @@ type Robots struct {
 	Site   string // host, with its port if it is not that of the scheme
 	Time   time.Time
 	Status int
-	Body   []byte // decoded, at most MaxRobots bytes; nil: Status is not 2xx
+	Body   []byte // decoded, at most MaxRobots octets; nil: Status is not 2xx
 	Err    error  // Body cannot be decoded to its end; the file counts as unreachable
 }
 
-// MaxRobots is how many bytes of a robots.txt are kept (RFC 9309 §2.5).
+// MaxRobots is how many octets of a robots.txt are kept (RFC 9309 §2.5).
 const MaxRobots = 512 << 10
 
 // IsWARC reports whether a file, which may be compressed, is a WARC file.

@@ -96,7 +96,7 @@ func ReadList(ctx context.Context, in io.Reader, name string, add func(url strin
 }
 
 // readLine reads a line without its end. The slice is valid until the next call. Of a line
-// that is long, more than MaxURL bytes, nothing is returned.
+// that is long, more than MaxURL octets, nothing is returned.
 func readLine(b *bufio.Reader) (line []byte, long bool, err error) {
 	line, err = b.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -154,7 +154,7 @@ type Problems struct {
 const (
 	maxReasons = 50 // different ones; others are counted together
 	maxPlaces  = 3
-	maxReason  = 200 // bytes of one
+	maxReason  = 200 // octets of one
 )
 
 // Add counts a problem at a place. What the reason repeats of the text is left out.

@@ -13,7 +13,7 @@ import (
 type list struct {
 	db     *sqlite.Conn // nil: it has none yet
 	recent map[rules.Origin]*part
-	size   int   // bytes of recent
+	size   int   // octets of recent
 	sites  int64 // in the file, numbered from 1
 }
 
@@ -36,7 +36,7 @@ CREATE TABLE urls (id INTEGER PRIMARY KEY, site INTEGER, urls BLOB);
 CREATE INDEX of_site ON urls (site);
 BEGIN`
 
-// add adds a URL of the site at o. What is more than recent bytes is written.
+// add adds a URL of the site at o. What is more than recent octets is written.
 func (l *list) add(o rules.Origin, url string, recent int) error {
 	p := l.recent[o]
 	if p != nil && (p.count == maxCount || len(p.urls)+len(url) >= maxBytes) {

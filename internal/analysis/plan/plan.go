@@ -35,7 +35,7 @@ type Options struct {
 	// list within a site; nil: it is not called. An error ends the plan.
 	Page func(url string, allowed bool) error
 
-	Recent int // bytes of URLs in memory before they are written to the file
+	Recent int // octets of URLs in memory before they are written to the file
 	AtOnce int // sites whose rules are waited for at the same time
 }
 

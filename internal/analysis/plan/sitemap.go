@@ -14,9 +14,9 @@ import (
 
 // Bounds of a sitemap (sitemaps.org/protocol.html).
 const (
-	MaxSitemap = 50 << 20 // bytes, unpacked
+	MaxSitemap = 50 << 20 // octets, unpacked
 	maxNesting = 32
-	maxToken   = 1 << 20 // bytes of a tag, a text or a comment
+	maxToken   = 1 << 20 // octets of a tag, a text or a comment
 )
 
 // The errors of a sitemap that is not read to its end.
@@ -29,15 +29,15 @@ var (
 
 // ReadSitemap reads a sitemap or an index of sitemaps, in XML, as an RSS 2.0 or Atom feed, or as
 // text with one URL a line (sitemaps.org), which may be a gzip file and in UTF-16. It calls page with the URL of each page, and
-// child with that of each sitemap in an index. What is beyond most bytes, such as MaxSitemap,
+// child with that of each sitemap in an index. What is beyond most octets, such as MaxSitemap,
 // is not read: cut is set. With an error, what came before it was read. read is the number of
-// bytes, unpacked.
+// octets, unpacked.
 func ReadSitemap(in io.Reader, most int, page, child func(url string)) (read int, cut bool, err error) {
 	text, err := unpacked(in)
 	if err != nil {
 		return 0, false, err
 	}
-	rest := &io.LimitedReader{R: text, N: int64(most) + 1} // the last byte is one too many
+	rest := &io.LimitedReader{R: text, N: int64(most) + 1} // the last octet is one too many
 	b := bufio.NewReaderSize(rest, 64<<10)
 	if bom, _ := b.Peek(3); string(bom) == "\ufeff" {
 		_, _ = b.Discard(3)
@@ -160,7 +160,7 @@ func readXML(b *bufio.Reader, page, child func(url string)) error {
 // read ahead.
 type tokens struct {
 	in       *bufio.Reader
-	left     int // bytes of this token that may be read
+	left     int // octets of this token that may be read
 	declared bool
 }
 

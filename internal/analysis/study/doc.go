@@ -10,5 +10,5 @@
 // A Study has methods in the file of each subject, since every request passes all of them.
 //
 // Memory grows with the number of different clients, agents and targets, not with lines,
-// but for 8 bytes per gap of a robot.
+// but for 8 octets per gap of a robot.
 package study

@@ -69,7 +69,7 @@ type Policies struct {
 // Empty reports whether no file is known.
 func (p *Policies) Empty() bool { return p == nil || len(p.versions) == 0 }
 
-// add adds a version. Files of the same bytes are compiled once.
+// add adds a version. Files of the same octets are compiled once.
 func (p *Policies) add(v *Version) {
 	if p.versions == nil {
 		p.versions, p.compiled = map[string][]*Version{}, map[rules.Digest]*rules.Policy{}

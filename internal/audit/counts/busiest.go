@@ -17,7 +17,7 @@ import (
 // Bounds of busiest.
 const (
 	maxNames    = 512 // clients, and sites, of one period
-	maxName     = 256 // bytes of one name
+	maxName     = 256 // octets of one name
 	busyPeriods = 12
 	busyLength  = time.Hour / busyPeriods
 
@@ -35,7 +35,7 @@ type NameCount struct {
 	Traffic
 }
 
-// Traffic is the bytes of exchanges that have ended, and when one last succeeded.
+// Traffic is the octets of exchanges that have ended, and when one last succeeded.
 type Traffic struct {
 	BytesIn  uint64 `json:"bytes_in"`  // of the bodies of requests
 	BytesOut uint64 `json:"bytes_out"` // of the bodies of answers, those of heed itself included
@@ -80,7 +80,7 @@ type Busiest struct {
 // Agrawal and El Abbadi, 2005). A name with more than one in maxNames of the requests of
 // a period is therefore always counted. Counts are exact for names that never lost their
 // place, and otherwise lower than the truth. The memory is bounded by 12 * 2 * maxNames
-// names of at most maxName bytes, about 6 MB; counting a known name does not allocate.
+// names of at most maxName octets, about 6 MB; counting a known name does not allocate.
 type busiest struct {
 	periods ring[busyPeriod]
 	success time.Time // since the start

@@ -56,7 +56,7 @@ func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T
 	}
 }
 
-// Bytes count in the period in which their exchange ended, a success as well; what the
+// Octets count in the period in which their exchange ended, a success as well; what the
 // site refused, what failed and what heed answered itself is none.
 func TestOctetsAndTheLastSuccessAreThoseOfTheClientAndTheSite(t *testing.T) {
 	c := New(nil)

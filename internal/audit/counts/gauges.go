@@ -21,7 +21,7 @@ type Gauges struct {
 	CANotAfter time.Time
 	Unrecorded int64 // decisions that took effect unrecorded, since the start
 	AuditBytes int64 // 0 without a record
-	// AuditWaiting are the bytes of the tail that audit.db does not have; Healings is how often
+	// AuditWaiting are the octets of the tail that audit.db does not have; Healings is how often
 	// the record was opened again, since the start.
 	AuditWaiting int64
 	Healings     int

@@ -88,7 +88,7 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 	}
 }
 
-// Bytes have the names of clients and sites, a bounded number of them; addresses and bytes
+// Octets have the names of clients and sites, a bounded number of them; addresses and octets
 // that are no text are no names.
 func TestMetrics_CountOctetsByABoundedNumberOfNames(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // Summary is a snapshot of a Tally. Lists are ordered by number, largest first,
-// then by name. Texts from sites are cut to 200 bytes and not escaped.
+// then by name. Texts from sites are cut to 200 octets and not escaped.
 type Summary struct {
 	Counts
 	Signed   uint64            `json:"signed"` // requests that were signed for their sites

@@ -17,7 +17,7 @@ const (
 	maxHosts   = 1000 // hosts counted by name
 	maxRefusal = 1000 // pairs of host and rule counted by name
 	maxSites   = 1000 // pairs of host and status counted by name
-	maxText    = 200  // bytes kept of one text from a site
+	maxText    = 200  // octets kept of one text from a site
 )
 
 // Tally counts the requests of a run for its Summary. It keeps no Entry, uses a bounded

@@ -18,13 +18,13 @@ const maxNamed = 100
 // keep them from the record, and a Prometheus keeps them for long.
 const unnamed = "(no name)"
 
-// traffic counts bytes by client and by site, and when an exchange last succeeded.
+// traffic counts octets by client and by site, and when an exchange last succeeded.
 type traffic struct {
 	clients, sites memo.Bounded[string, Traffic]
 	all            Traffic
 }
 
-// add counts the bytes of q.
+// add counts the octets of q.
 func (t *traffic) add(q *request) {
 	if q.traffic == (Traffic{}) {
 		return
@@ -35,7 +35,7 @@ func (t *traffic) add(q *request) {
 	t.all.Add(&q.traffic)
 }
 
-// label returns a name as a label, which is UTF-8: names that differ in other bytes alone are
+// label returns a name as a label, which is UTF-8: names that differ in other octets alone are
 // one before they are counted, since two series with the same labels would end the scrape.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
@@ -54,7 +54,7 @@ func (t *traffic) write(x *exposition) {
 		"When an exchange last ended that a site answered without a refusal or an error; 0: none did since the start.", seconds(t.all.Success))
 }
 
-// writeTraffic calls sample with the bytes of each name and of all others.
+// writeTraffic calls sample with the octets of each name and of all others.
 func writeTraffic(all memo.Bounded[string, Traffic], sample func(direction, name string, n uint64)) {
 	names := slices.Sorted(maps.Keys(all))
 	if all[audit.Other] == nil {

@@ -21,7 +21,7 @@ type Explained struct {
 	// nil: none was needed.
 	Age    float64          `json:"policy_age_s,omitempty"`
 	Policy *ExplainedPolicy `json:"policy,omitempty"`
-	// Text is the line of robots.txt that decided, with the bytes that the site
+	// Text is the line of robots.txt that decided, with the octets that the site
 	// sent; empty: none did, or the file is not in the record.
 	Text string `json:"text,omitempty"`
 

@@ -148,7 +148,7 @@ func (l *library) readPolicy(r *store.Reader, id int64) (*policy, error) {
 		// The state of a site with a file is determined by the file.
 		source.State = rules.Available
 	case source.State == rules.Available:
-		made.err = errors.New("the record does not have the bytes of its robots.txt")
+		made.err = errors.New("the record does not have the octets of its robots.txt")
 	}
 	made.Policy = rules.NewAs(profile, source, made.body)
 	return made, nil

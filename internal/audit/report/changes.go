@@ -15,7 +15,7 @@ import (
 type answer struct {
 	*store.Answer
 	site   string
-	record int // that has its bytes
+	record int // that has its octets
 }
 
 // snapshots notes the sites' answers that record i has, without their bytes.
@@ -30,7 +30,7 @@ func (b *builder) snapshots(i int, n *names) error {
 // Bounds of what a report shows of changes.
 const (
 	mostChanges = 1000     // with their diff, the latest; the others are listed without
-	mostDiff    = 16 << 10 // bytes of one diff
+	mostDiff    = 16 << 10 // octets of one diff
 )
 
 // changes lists where a site's answer was another one than before, the latest

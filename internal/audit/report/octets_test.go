@@ -38,7 +38,7 @@ func oddTargets() []string {
 	return all
 }
 
-// A target is in every output as its bytes, and can be told from any other.
+// A target is in every output as its octets, and can be told from any other.
 func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	t.Parallel()
 	targets := oddTargets()

@@ -170,7 +170,7 @@ func (w *Writer) flush() {
 	if w.lost > 0 {
 		b.rows, b.lost, w.lost = w.encode.exempt(b.rows, w.o.Now(), w.lost, w.lostWhy), w.lost, 0
 	}
-	// The last bytes of a file may have room for a row while the disk is full, which
+	// The last octets of a file may have room for a row while the disk is full, which
 	// must not end the gap before there is room for decisions, but can be used at the end.
 	if w.closed || w.health.wal == nil && w.refusesLocked() == nil {
 		w.endGapLocked()

@@ -10,11 +10,11 @@ import (
 // Bounds of the write-ahead log of SQLite, which begins anew only when no reader needs what
 // it has.
 const (
-	longLog = 64 << 20 // bytes after which it is reported
-	maxLog  = 1 << 30  // bytes after which audit.db is not completed, so that decisions wait in the tail
+	longLog = 64 << 20 // octets after which it is reported
+	maxLog  = 1 << 30  // octets after which audit.db is not completed, so that decisions wait in the tail
 )
 
-// Bytes of the index of the write-ahead log that programs lock
+// Octets of the index of the write-ahead log that programs lock
 // (https://sqlite.org/walformat.html, 2.3.1).
 const (
 	openLock            = 128 // while a program has it open
@@ -42,7 +42,7 @@ func holders(names []string) string {
 	return ", " + strings.Join(names, ", ")
 }
 
-// long returns an error when the write-ahead log has more than most bytes, and cannot begin
+// long returns an error when the write-ahead log has more than most octets, and cannot begin
 // anew, since another program reads an earlier state of the record.
 func (w *Writer) long(most int64) error {
 	info, err := os.Stat(w.path + "-wal")

@@ -57,7 +57,7 @@ func (s *files) present() error {
 	return cmp.Or(wal.SameFile(s.name+"-wal", s.log.File, 0), wal.SameFile(s.name+"-shm", s.index.File, 0))
 }
 
-// Bytes of the write-ahead log (https://sqlite.org/walformat.html).
+// Octets of the write-ahead log (https://sqlite.org/walformat.html).
 const (
 	logHeader   = 32
 	frameHeader = 24

@@ -116,11 +116,11 @@ func checkSize(path string, whole int64) error {
 	return err
 }
 
-// headerSize is the size of the header of an SQLite file, in bytes
+// headerSize is the size of the header of an SQLite file, in octets
 // (https://sqlite.org/fileformat2.html, 1.3).
 const headerSize = 100
 
-// wholeSize returns the size of the file according to its header, in bytes; 0
+// wholeSize returns the size of the file according to its header, in octets; 0
 // when the header has none.
 func wholeSize(header []byte) int64 {
 	if string(header[24:28]) != string(header[92:96]) {
@@ -136,7 +136,7 @@ func wholeSize(header []byte) int64 {
 // cutOff returns the error for a truncated file.
 func cutOff(path string, has, whole int64) error {
 	return fmt.Errorf("the record %s is damaged: %w\nTake another copy of it", path, &Damage{
-		What:  fmt.Sprintf("its end is missing: it has %d bytes of %d", has, whole),
+		What:  fmt.Sprintf("its end is missing: it has %d octets of %d", has, whole),
 		Means: "A copy of it broke off, or the disk was full. Nothing in it is proved; take another copy.",
 	})
 }

@@ -23,7 +23,7 @@ const parts = 16
 // limits say when a record is pruned. The zero value keeps everything.
 type limits struct {
 	keep time.Duration // maximum age of a part; 0: any
-	size int64         // of the record with its log and tail, in bytes; 0: any
+	size int64         // of the record with its log and tail, in octets; 0: any
 }
 
 // pruner removes the oldest part of a record in small steps, after each of which the
@@ -31,7 +31,7 @@ type limits struct {
 type pruner struct {
 	db      *database
 	limits  limits
-	tail    func() int64 // bytes of the tail
+	tail    func() int64 // octets of the tail
 	newPart func()       // begins a new part with the next commit
 
 	large  bool  // the record was too large before the last step
@@ -43,7 +43,7 @@ type pruner struct {
 		run          int64     // its first run; 0: not known yet
 		since        time.Time // when it began
 		entries      int64     // before it
-		grown, after int64     // its bytes, and those of the record at the last step
+		grown, after int64     // its octets, and those of the record at the last step
 	}
 }
 
@@ -140,7 +140,7 @@ func (b *database) partEnd(run int64) (n, time int64, err error) {
 	return n, time, err
 }
 
-// size is the size of a record in bytes, except free.
+// size is the size of a record in octets, except free.
 type size struct {
 	used int64 // without free pages
 	file int64 // with free pages

@@ -62,7 +62,7 @@ func TestHeed_RowsReadBackAsWritten(t *testing.T) {
 	}
 }
 
-// FuzzRow finds bytes that read as a row and are not its one spelling.
+// FuzzRow finds octets that read as a row and are not its one spelling.
 func FuzzRow(f *testing.F) {
 	f.Add([]byte{byte(siteTable), tagInteger, 2, tagText, 1, 'a', tagBlob, 0, tagNull})
 	f.Add([]byte{byte(siteTable), tagInteger, 0x82, 0, tagText, 0x81, 0, 'a', tagBlob, 0, tagNull})

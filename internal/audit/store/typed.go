@@ -246,7 +246,7 @@ func (r *Reader) Answers(row func(*Answer)) error {
 	})
 }
 
-// Body returns the bytes of a robots.txt.
+// Body returns the octets of a robots.txt.
 func (r *Reader) Body(id int64) (text []byte, err error) {
 	n := &rules.Snapshot{}
 	err = r.one(bodyTable, id, "SELECT sha256, size, zlib FROM body WHERE id = %d", func(f *fields) {

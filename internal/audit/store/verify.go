@@ -284,23 +284,23 @@ func (v *verifier) exists(c *commit, at *cursor, t table, id int64) bool {
 	return id >= 1 && (id <= c.last[t] || at.table == outcomeTable && at.integer(1) > c.n)
 }
 
-// examineBody compares the bytes of a robots.txt with their size and hash.
+// examineBody compares the octets of a robots.txt with their size and hash.
 func examineBody(c *commit, at *cursor) *Damage {
 	sum, _ := at.values[1].([]byte)
 	packed, _ := at.values[3].([]byte)
 	z, err := zlib.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return damaged(c, bodyTable, at.id, "its bytes cannot be unpacked: "+err.Error())
+		return damaged(c, bodyTable, at.id, "its octets cannot be unpacked: "+err.Error())
 	}
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(z, min(at.integer(2), rules.MaxUnpacked)+1))
 	switch {
 	case err != nil:
-		return damaged(c, bodyTable, at.id, "its bytes cannot be unpacked: "+err.Error())
+		return damaged(c, bodyTable, at.id, "its octets cannot be unpacked: "+err.Error())
 	case n != at.integer(2):
-		return damaged(c, bodyTable, at.id, "its size is not that of its bytes")
+		return damaged(c, bodyTable, at.id, "its size is not that of its octets")
 	case !bytes.Equal(h.Sum(nil), sum):
-		return damaged(c, bodyTable, at.id, "its SHA-256 is not that of its bytes")
+		return damaged(c, bodyTable, at.id, "its SHA-256 is not that of its octets")
 	}
 	return nil
 }

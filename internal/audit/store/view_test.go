@@ -198,7 +198,7 @@ func TestHeed_AReaderEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What a commit says was pruned is read whatever it is: a value without bytes is not taken for
+// What a commit says was pruned is read whatever it is: a value without octets is not taken for
 // that nothing was.
 func TestHeed_APrunedWithoutOctetsIsDamage(t *testing.T) {
 	t.Parallel()

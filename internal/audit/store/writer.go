@@ -13,7 +13,7 @@ import (
 	"heed/rules"
 )
 
-// maxQueued bounds the bytes of rows in the tail that audit.db does not have.
+// maxQueued bounds the octets of rows in the tail that audit.db does not have.
 // Decisions beyond it are refused until audit.db is completed.
 const maxQueued = 32 << 20
 
@@ -28,7 +28,7 @@ type Options struct {
 	Continue bool // accept decisions that cannot be recorded; else they are an error
 
 	Keep    time.Duration // maximum age of decisions; 0: any
-	MaxSize int64         // maximum bytes of the files together; the oldest decisions are removed; 0: any
+	MaxSize int64         // maximum octets of the files together; the oldest decisions are removed; 0: any
 
 	// Committed is called after each write of decisions, with the time that they waited
 	// for it; nil is not called.
@@ -253,7 +253,7 @@ func (w *Writer) waitsLocked() bool {
 	return w.health.wal == nil && errors.Is(w.health.db, errHeld) && w.refusesLocked() == nil
 }
 
-// Waiting returns the bytes of what was recorded and audit.db does not have yet.
+// Waiting returns the octets of what was recorded and audit.db does not have yet.
 func (w *Writer) Waiting() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,7 +41,7 @@ var openers = map[string]func(io.Reader) (io.Reader, error){
 	"": nil, "identity": nil, "gzip": openGzip, "x-gzip": openGzip, "deflate": openDeflate, "br": openBrotli, "zstd": openZstd,
 }
 
-// others are the codings that change the bytes of a body and are not undone: those of the
+// others are the codings that change the octets of a body and are not undone: those of the
 // registry of content codings (RFC 9110 §16.6.1), and compressions by which servers label
 // files.
 var others = []string{
@@ -144,8 +144,8 @@ func isZero(weight string) bool {
 }
 
 // NewReader returns a reader of the content of sent, which has the coding of that name.
-// It reads the first bytes of sent. An unknown coding is ErrUnknown, a body without
-// any byte io.EOF.
+// It reads the first octets of sent. An unknown coding is ErrUnknown, a body without
+// any octet io.EOF.
 func NewReader(name string, sent io.Reader) (io.Reader, error) {
 	open, ok := openers[name]
 	switch {
@@ -159,18 +159,18 @@ func NewReader(name string, sent io.Reader) (io.Reader, error) {
 	return open(sent)
 }
 
-// textReader reads a body that must be text: its beginning has no byte that is in binary
+// textReader reads a body that must be text: its beginning has no octet that is in binary
 // data only, or a byte order mark (WHATWG MIME Sniffing §7.2).
 type textReader struct {
 	sent io.Reader
-	seen int // bytes, at most sniffed
+	seen int // octets, at most sniffed
 	mark bool
 }
 
-// sniffed is how many bytes decide whether a body is text.
+// sniffed is how many octets decide whether a body is text.
 const sniffed = 1445
 
-// Read reads and fails at a byte that is no text.
+// Read reads and fails at an octet that is no text.
 func (r *textReader) Read(p []byte) (int, error) {
 	n, err := r.sent.Read(p)
 	start := p[:min(n, sniffed-r.seen)]
@@ -184,7 +184,7 @@ func (r *textReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isBinary reports whether a byte is in no text (WHATWG MIME Sniffing §3).
+// isBinary reports whether an octet is in no text (WHATWG MIME Sniffing §3).
 func isBinary(c byte) bool {
 	return c <= 0x08 || c == 0x0B || c >= 0x0E && c <= 0x1A || c >= 0x1C && c <= 0x1F
 }
@@ -226,7 +226,7 @@ func openGzip(sent io.Reader) (io.Reader, error) {
 	return r, r.member()
 }
 
-// gzipReader reads the members of a gzip body (RFC 1952 §2.2). Bytes after the last one that
+// gzipReader reads the members of a gzip body (RFC 1952 §2.2). Octets after the last one that
 // begin no member are ignored, as browsers and libraries ignore them: a line break that a
 // server appends to what it has compressed.
 type gzipReader struct {
@@ -263,7 +263,7 @@ func (r *gzipReader) Read(p []byte) (int, error) {
 	}
 }
 
-// unlessEOF returns err, but nil for the end of a member with whose last bytes it came.
+// unlessEOF returns err, but nil for the end of a member with whose last octets it came.
 func unlessEOF(n int, err error) error {
 	if n > 0 && err == io.EOF {
 		return nil

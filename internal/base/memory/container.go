@@ -9,7 +9,7 @@ import (
 )
 
 // containerLimit returns the lowest memory limit of the control groups that this process
-// is in (cgroups(7)), in bytes; 0 when there is none, as on other systems than Linux.
+// is in (cgroups(7)), in octets; 0 when there is none, as on other systems than Linux.
 // root is the root of the file system.
 func containerLimit(root fs.FS) (limit int64) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")

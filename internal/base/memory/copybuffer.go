@@ -2,7 +2,7 @@ package memory
 
 import "sync"
 
-// CopyBuffer is pooled memory through which bytes are copied. It is small until Grow.
+// CopyBuffer is pooled memory through which octets are copied. It is small until Grow.
 // Make it with NewCopyBuffer. It is not safe for concurrent use.
 type CopyBuffer struct {
 	Octets []byte

@@ -33,12 +33,12 @@ const (
 const (
 	// checkEvery is the interval between two checks whether heed is idle.
 	checkEvery = 5 * time.Second
-	// idleBelow is the largest number of bytes that an idle heed allocates in checkEvery.
+	// idleBelow is the largest number of octets that an idle heed allocates in checkEvery.
 	idleBelow = 1 << 20
 	// returnAfter is how long heed has to be idle before memory is returned. Afterwards
 	// the next 6,000 requests take 8 % more CPU time, to get it back.
 	returnAfter = time.Minute
-	// leastReturned is how many bytes the heap has to grow before an idle heed looks for
+	// leastReturned is how many octets the heap has to grow before an idle heed looks for
 	// memory to return.
 	leastReturned = 8 << 20
 	// limitShare is the share of a container's memory that the Go heap may use. The rest

@@ -238,7 +238,7 @@ func Claim(path string) (*Descriptor, error) {
 	return f, nil
 }
 
-// Head returns the first bytes of the file at path, up to n; none when it is a database that
+// Head returns the first octets of the file at path, up to n; none when it is a database that
 // SQLite has open in this process.
 func Head(path string, n int) ([]byte, error) {
 	databases.Lock()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bytes of a database that each reader of it locks
-// (https://sqlite.org/fileformat2.html, 1.3, the lock-byte page; SHARED_FIRST and SHARED_SIZE).
+// The octets of a database that each reader of it locks
+// (https://sqlite.org/fileformat2.html, 1.3, the lock-octet page; SHARED_FIRST and SHARED_SIZE).
 const (
 	sharedFirst = 0x40000002
 	sharedSize  = 510

@@ -13,11 +13,11 @@ import (
 const maxHolders = 4
 
 // lockLine is a line of /proc/locks (proc_locks(5)): the process, the inode, and the first
-// byte that is locked.
+// octet that is locked.
 var lockLine = regexp.MustCompile(`(?m)^\d+: POSIX +ADVISORY +(?:READ|WRITE) (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) (\d+) `)
 
 // Holders returns the other programs that have a lock on the file, each as "NAME (pid N)",
-// where /proc shows it. first and last are the bytes that count.
+// where /proc shows it. first and last are the octets that count.
 func (f *Descriptor) Holders(first, last int64) (all []string) {
 	info, err := f.Stat()
 	if err != nil {

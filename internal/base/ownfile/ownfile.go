@@ -29,7 +29,7 @@ type File struct {
 	info     fs.FileInfo
 }
 
-// ErrLarge is the error of a file with more bytes than its reader takes.
+// ErrLarge is the error of a file with more octets than its reader takes.
 var ErrLarge = errors.New("it is too large")
 
 // Read returns the content of a file of up to limit bytes. It does not wait for the writer
@@ -59,7 +59,7 @@ func read(path string, limit int64, regular bool) (*File, error) {
 	data.Grow(int(min(info.Size(), limit)) + bytes.MinRead)
 	_, err = data.ReadFrom(io.LimitReader(f, limit+1))
 	if err == nil && int64(data.Len()) > limit {
-		err = fmt.Errorf("%s has more than %d bytes: %w", path, limit, ErrLarge)
+		err = fmt.Errorf("%s has more than %d octets: %w", path, limit, ErrLarge)
 	}
 	return &File{data.Bytes(), info.ModTime(), path, info}, err
 }

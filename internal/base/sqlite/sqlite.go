@@ -192,7 +192,7 @@ func IsDatabase(path string) bool {
 	return Primary(err) != NotADB
 }
 
-// Size returns the size of the database according to its header, in bytes; that of the file
+// Size returns the size of the database according to its header, in octets; that of the file
 // when the header has none.
 func (c *Conn) Size() (int64, error) {
 	row, err := c.One("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")

@@ -4,7 +4,7 @@ package state
 
 import "golang.org/x/sys/unix"
 
-// free returns the bytes that this user can still write to the file system of dir; nil
+// free returns the octets that this user can still write to the file system of dir; nil
 // when they are unknown.
 func free(dir string) *int64 {
 	var s unix.Statfs_t

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// leastFree is how many bytes have to be free on a disk, in any case, for heed to start there.
+// leastFree is how many octets have to be free on a disk, in any case, for heed to start there.
 const leastFree = 1 << 20
 
 // Full reports whether err, of writing a file at path, says that its disk is full; SQLite says

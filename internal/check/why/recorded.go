@@ -135,14 +135,14 @@ func (x *recorded) client() {
 	}
 }
 
-// snapshot prints the size, hash and origin of the bytes of the robots.txt.
+// snapshot prints the size, hash and origin of the octets of the robots.txt.
 func (x *recorded) snapshot() {
 	s := x.decision.Policy.Snapshot
 	switch {
 	case s == nil:
 		return
 	case s.Zlib != nil:
-		x.more("%s", console.Plural(uint64(max(0, s.Size)), "byte"))
+		x.more("%s", console.Plural(uint64(max(0, s.Size)), "octet"))
 		x.more("sha256:%s", s.SHA256)
 	}
 	if s.Status != 0 {
@@ -213,7 +213,7 @@ func (x *recorded) outcome() {
 	if o.Status == 0 {
 		text = "no answer"
 	}
-	x.step("Outcome", "%s, %s sent on, after %s", text, console.Plural(uint64(o.BytesOut), "byte"), inSeconds(o.Duration))
+	x.step("Outcome", "%s, %s sent on, after %s", text, console.Plural(uint64(o.BytesOut), "octet"), inSeconds(o.Duration))
 	x.siteAnswer(o)
 	if o.Error != "" {
 		x.more("%s", console.Quoted(o.Error))

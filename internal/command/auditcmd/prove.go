@@ -250,7 +250,7 @@ func (c *AuditCheckProofCmd) print(a *console.App, p *store.Checked) error {
 	if p.KeyKnown {
 		key = "The key is the one that you named: whose it is, you must know otherwise."
 	}
-	fmt.Fprintf(w, "\nProved: the holder of the key recorded these decisions, as heed does before it answers, and\nthe rows and bytes shown here are those of the record at its commit %d.\nNot proved: that no other request was sent. %s\n", p.Head.Commit, key)
+	fmt.Fprintf(w, "\nProved: the holder of the key recorded these decisions, as heed does before it answers, and\nthe rows and octets shown here are those of the record at its commit %d.\nNot proved: that no other request was sent. %s\n", p.Head.Commit, key)
 	if wrong > 0 {
 		return console.Exit(console.ExitNo)
 	}
@@ -312,7 +312,7 @@ func describe(d *store.CheckedDecision) string {
 	case o["from_site"] == nil:
 		b.WriteString("\n       another proxy sent it, and heed did not see the answer")
 	default:
-		fmt.Fprintf(&b, "\n       status %d from %s, %d bytes, after %v", number(o, "status"), map[bool]string{true: "the site", false: "heed"}[number(o, "from_site") == 1],
+		fmt.Fprintf(&b, "\n       status %d from %s, %d octets, after %v", number(o, "status"), map[bool]string{true: "the site", false: "heed"}[number(o, "from_site") == 1],
 			number(o, "bytes_out"), (time.Duration(number(o, "duration")) * time.Microsecond).Round(time.Millisecond))
 	}
 	if c := d.Client; c != nil {

@@ -154,7 +154,7 @@ func printWhy(w io.Writer, paint console.Painter, t *replay.Explained) error {
 }
 
 // escapedTarget returns the target of a URL as browsers and older records spell it:
-// bytes that a URL may not contain are escapes.
+// octets that a URL may not contain are escapes.
 func escapedTarget(address string) string {
 	u, err := url.Parse(rules.EscapePercents(address))
 	if err != nil {

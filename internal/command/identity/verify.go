@@ -121,7 +121,7 @@ func (v *verifier) get(at string) (*url.URL, http.Header, []byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, passport.MaxDirectory+1))
 	if err == nil && len(body) > passport.MaxDirectory {
-		err = fmt.Errorf("it has more than %d bytes", passport.MaxDirectory)
+		err = fmt.Errorf("it has more than %d octets", passport.MaxDirectory)
 	}
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%s cannot be read: %w", at, err)

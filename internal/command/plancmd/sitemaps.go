@@ -23,7 +23,7 @@ import (
 const (
 	sitemapTimeout = 2 * time.Minute // of one
 	maxMaps        = 50_000          // of one site, as many as an index may have (sitemaps.org)
-	maxUnpacked    = 1 << 30         // bytes of the sitemaps of one site, unpacked
+	maxUnpacked    = 1 << 30         // octets of the sitemaps of one site, unpacked
 	maxHosts       = 10              // other hosts that have sitemaps of a site
 	mapsAtOnce     = 12              // sites whose sitemaps are read at the same time, each of which may take 50 MiB
 )
@@ -69,7 +69,7 @@ type walk struct {
 	next  map[rules.Origin]time.Time   // when they may be asked again
 	hosts map[string]bool              // others than that of owner
 	count int
-	left  int       // bytes that may be read, unpacked
+	left  int       // octets that may be read, unpacked
 	until time.Time // when the reading ends; zero: it has not begun
 }
 

@@ -230,7 +230,7 @@ func Line(name, password string) (string, error) {
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if errors.Is(err, bcrypt.ErrPasswordTooLong) {
-		err = fmt.Errorf("the password has %d bytes; bcrypt takes up to 72", len(password))
+		err = fmt.Errorf("the password has %d octets; bcrypt takes up to 72", len(password))
 	}
 	return name + ":" + string(hash), err
 }

@@ -12,8 +12,8 @@ import (
 
 // Bounds of a Server.
 const (
-	maxHeader     = 32 << 10 // bytes of the head of a request
-	maxBody       = 64 << 10 // bytes of the body of a request
+	maxHeader     = 32 << 10 // octets of the head of a request
+	maxBody       = 64 << 10 // octets of the body of a request
 	maxConns      = 1280     // simultaneous connections; further ones are closed
 	headerTimeout = 10 * time.Second
 	idleTimeout   = time.Minute

@@ -20,7 +20,7 @@ type file struct {
 }
 
 // OpenFile opens or creates the log at path, readable by its owner only. When it has limit
-// bytes it is renamed to path.old, which replaces the one before.
+// octets it is renamed to path.old, which replaces the one before.
 func OpenFile(path string, limit int64) (io.Writer, error) {
 	l := &file{path: path, limit: limit}
 	return l, l.open()

@@ -11,7 +11,7 @@ import (
 )
 
 // lines writes lines whose texts are printable ASCII without quotation marks and backslashes,
-// which those of most decisions are, with the bytes that its Handler would write, in less time.
+// which those of most decisions are, with the octets that its Handler would write, in less time.
 // All other lines are the Handler's.
 type lines struct {
 	slog.Handler

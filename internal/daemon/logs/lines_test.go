@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Whatever a client or a site puts into a line: it has the bytes that log/slog writes.
+// Whatever a client or a site puts into a line: it has the octets that log/slog writes.
 func FuzzLine(f *testing.F) {
 	f.Add("http://a.test/b?token=c", "", 1.25, int64(-1))
 	f.Add("two words", `a"\`+"\x7f\u202e\xff", 1e-7, int64(0))

@@ -170,7 +170,7 @@ func (s *Writer) pause() {
 	}
 }
 
-// settle records the result of writing text, of which n bytes were written, and
+// settle records the result of writing text, of which n octets were written, and
 // reports whether nothing is pending.
 func (s *Writer) settle(text []byte, n int, err error) (done bool) {
 	s.mu.Lock()

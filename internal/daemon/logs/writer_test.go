@@ -15,7 +15,7 @@ import (
 	"heed/internal/tools/testkit"
 )
 
-// disk takes room bytes and then no more.
+// disk takes room octets and then no more.
 type disk struct {
 	mu   sync.Mutex
 	held bytes.Buffer

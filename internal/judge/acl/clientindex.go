@@ -12,7 +12,7 @@ type ClientIndex struct {
 	all     []Client
 	by      map[clientKey][]int // the entries with a condition, in their order
 	bits    []int               // the lengths of the prefixes in by
-	lengths []int               // the lengths of the texts in by, in bytes
+	lengths []int               // the lengths of the texts in by, in octets
 }
 
 // clientKey is a condition of entries: the user that they name, else the listener, else one of

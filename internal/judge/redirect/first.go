@@ -26,9 +26,9 @@ func (k Kind) String() string { return [...]string{"other", "TLS", "HTTP/1", "HT
 
 const (
 	preface      = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" // RFC 9113 §3.4
-	maxEmptyLead = 16                                 // bytes of empty lines before a request (RFC 9112 §2.2)
+	maxEmptyLead = 16                                 // octets of empty lines before a request (RFC 9112 §2.2)
 
-	// MaxFirst is how many bytes Classify needs at most.
+	// MaxFirst is how many octets Classify needs at most.
 	MaxFirst = 1024
 )
 
@@ -40,8 +40,8 @@ var methods = map[string]bool{
 	"OPTIONS": true, "TRACE": true, "PATCH": true, "PROXY": true,
 }
 
-// Classify returns what the first bytes of a client are. more reports that further
-// bytes are needed; it is false once MaxFirst bytes are there.
+// Classify returns what the first octets of a client are. more reports that further
+// octets are needed; it is false once MaxFirst octets are there.
 //
 // The result is Other only for what no web server takes for a request or a TLS hello:
 // in doubt it is HTTP1 or TLS, where heed refuses what it cannot read.
@@ -69,7 +69,7 @@ func Classify(first []byte) (k Kind, more bool) {
 }
 
 // classifyLed classifies what begins with blanks that RFC 9112 does not name, or with other
-// bytes that are not visible ASCII. Other protocols begin with any of them, so that what
+// octets that are not visible ASCII. Other protocols begin with any of them, so that what
 // follows the blanks must be a method.
 func classifyLed(first []byte) (k Kind, more bool) {
 	line := first[until(first, func(c byte) bool { return !rules.IsBlank(c) }):]
@@ -86,7 +86,7 @@ func classifyLed(first []byte) (k Kind, more bool) {
 	return Other, false
 }
 
-// classifyTLS returns TLS when the bytes of first from an index on are those wanted.
+// classifyTLS returns TLS when the octets of first from an index on are those wanted.
 func classifyTLS(first []byte, at int, want ...byte) (k Kind, more bool) {
 	for i, w := range want {
 		switch {
@@ -108,7 +108,7 @@ func classifyBlank(first []byte) (k Kind, more bool) {
 	return HTTP1, false
 }
 
-// EmptyLines returns the number of bytes of the empty lines that first begins with.
+// EmptyLines returns the number of octets of the empty lines that first begins with.
 func EmptyLines(first []byte) int {
 	return len(first) - len(bytes.TrimLeft(first, "\r\n"))
 }
@@ -161,7 +161,7 @@ func inDoubt(first []byte) (k Kind, more bool) {
 	return HTTP1, false
 }
 
-// until returns the index of the first byte of text that ends it; len(text): there is none.
+// until returns the index of the first octet of text that ends it; len(text): there is none.
 func until(text []byte, ends func(byte) bool) int {
 	if i := slices.IndexFunc(text, ends); i >= 0 {
 		return i
@@ -175,8 +175,8 @@ func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
 // isNoTokenOctet reports whether no method contains c (RFC 9110 §5.6.2).
 func isNoTokenOctet(c byte) bool { return !httpguts.IsTokenRune(rune(c)) }
 
-// ReadFirst reads until Classify has a result, and returns it with the bytes that were
-// read. On an error, there are not enough of them; the result is then that of the bytes
+// ReadFirst reads until Classify has a result, and returns it with the octets that were
+// read. On an error, there are not enough of them; the result is then that of the octets
 // that came.
 func ReadFirst(read func([]byte) (int, error)) (k Kind, first []byte, err error) {
 	first = make([]byte, 0, MaxFirst)

@@ -41,7 +41,7 @@ func TestClassify_FindsOutWhatAClientSpeaks(t *testing.T) {
 }
 
 // pythonReads prints, in hexadecimal, the lines in which Python's http.server finds the
-// method GET and the path /x, of those with one byte or two before, and between, the parts.
+// method GET and the path /x, of those with one octet or two before, and between, the parts.
 const pythonReads = `
 import http.server, io
 class Reader(http.server.BaseHTTPRequestHandler):
@@ -61,7 +61,7 @@ for c in range(256):
 `
 
 // Whatever Python's server reads as a request is one here: it splits the line at more
-// bytes than RFC 9112 §3 names.
+// octets than RFC 9112 §3 names.
 func TestClassify_TakesForHTTPWhatPythonDoes(t *testing.T) {
 	out, err := exec.Command("python3", "-c", pythonReads).CombinedOutput()
 	if err != nil {
@@ -82,8 +82,8 @@ func TestClassify_TakesForHTTPWhatPythonDoes(t *testing.T) {
 	}
 }
 
-// What is decided is decided by the first bytes that suffice, and stays so however the
-// bytes arrive; MaxFirst bytes always suffice.
+// What is decided is decided by the first octets that suffice, and stays so however the
+// octets arrive; MaxFirst octets always suffice.
 func FuzzClassify(f *testing.F) {
 	for _, seed := range []string{"GET / HTTP/1.1\r\n", preface, "\x16\x03\x01", "\r\n\r\nHEAD x", "SSH-2.0-x", "REPORT https://a.test/", "\x80\x2e\x01\x03", "FOO bar HTTP/1.1\n", "\x1c\xa0GET /"} {
 		f.Add([]byte(seed))

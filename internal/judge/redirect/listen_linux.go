@@ -84,6 +84,6 @@ func originalOf(fd int, is4 bool) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	port := in.Addr.Port // in network byte order
+	port := in.Addr.Port // in network octet order
 	return netip.AddrPortFrom(netip.AddrFrom16(in.Addr.Addr), port<<8|port>>8), nil
 }

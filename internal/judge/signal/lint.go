@@ -17,7 +17,7 @@ import (
 type Finding struct {
 	Kind    FindingKind
 	Line    int    // from 1
-	Text    string // the value, as the site wrote it, at most safetext.MaxExcerpt bytes: hostile until escaped
+	Text    string // the value, as the site wrote it, at most safetext.MaxExcerpt octets: hostile until escaped
 	Means   string // a sentence about the effect
 	Instead string // a sentence about what to write
 	// Serious is set when a reservation is lost; otherwise others may read it differently.

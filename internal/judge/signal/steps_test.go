@@ -140,7 +140,7 @@ func TestHeed_TooManyStatementsAreTooComplex(t *testing.T) {
 	}
 }
 
-// repeated returns a piece of a document n times, at most size bytes; "#" becomes another
+// repeated returns a piece of a document n times, at most size octets; "#" becomes another
 // number each time.
 func repeated(piece string, n, size int) string {
 	var b strings.Builder

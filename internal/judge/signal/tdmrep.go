@@ -134,7 +134,7 @@ func (r *tdmReader) read(text []byte, exact bool) bool {
 	return true
 }
 
-// array reads the entries of an array that begins at a byte of the body.
+// array reads the entries of an array that begins at an octet of the body.
 func (r *tdmReader) array(text []byte, at int, exact bool) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -151,7 +151,7 @@ func (r *tdmReader) array(text []byte, at int, exact bool) bool {
 	return err == nil
 }
 
-// entry reads an entry that begins at a byte of the body. One that is not understood may be
+// entry reads an entry that begins at an octet of the body. One that is not understood may be
 // about the whole site.
 func (r *tdmReader) entry(raw []byte, at int, exact bool) {
 	r.line += bytes.Count(r.body[r.counted:at], []byte("\n"))

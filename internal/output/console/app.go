@@ -32,7 +32,7 @@ type App struct {
 	Now      func() time.Time
 }
 
-// Input returns the content of a file, or of standard input for "-": at most most bytes, and one
+// Input returns the content of a file, or of standard input for "-": at most most octets, and one
 // more when it is longer.
 func (a *App) Input(name string, most int64) ([]byte, error) {
 	in := a.Stdin

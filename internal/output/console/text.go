@@ -18,7 +18,7 @@ import (
 )
 
 // Text of sites and clients may contain characters that change a terminal: control
-// characters (C0, DEL, C1), bidi marks, and bytes that are not UTF-8. They are
+// characters (C0, DEL, C1), bidi marks, and octets that are not UTF-8. They are
 // always escaped: by Printable in text for people, by safetext.Escaped in JSON and log lines.
 
 // Printable returns s with all invisible characters written as Go escapes.

@@ -1,7 +1,7 @@
 // Package fleet shares state between several heeds in a Redis or Valkey server:
 // policies, which one heed fetches for all, and turns to start requests.
 //
-// It handles bytes and keys and does not interpret them. Open connects to the store
+// It handles octets and keys and does not interpret them. Open connects to the store
 // (store.go, url.go), Policies shares entries of origins (policies.go)
 // and reports changes (watch.go), Lanes coordinates the starts of requests
 // (lanes.go, lanescripts.go) and counts the heeds (members.go). A store that does

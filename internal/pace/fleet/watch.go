@@ -119,7 +119,7 @@ func (s *Store) subscribe(name string) *redis.PubSub {
 
 // follow receives the messages of a channel until the connection is lost.
 func (s *Store) follow(channel *redis.PubSub, hear func(string, bool)) {
-	// The client may wait for the first byte of an answer without a deadline; only closing the
+	// The client may wait for the first octet of an answer without a deadline; only closing the
 	// connection ends that.
 	defer context.AfterFunc(s.ctx, func() { channel.Close() })()
 	asked := false

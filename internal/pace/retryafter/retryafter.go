@@ -54,7 +54,7 @@ func Unread(h http.Header) string {
 	return ""
 }
 
-// maxUnread is how many bytes of a value are returned.
+// maxUnread is how many octets of a value are returned.
 const maxUnread = 100
 
 // unixTimes are between which numbers a number of seconds is a time of Unix: a wait of thirty

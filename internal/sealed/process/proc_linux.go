@@ -139,7 +139,7 @@ func rowsOf(table string, column int) iter.Seq2[[]string, uint64] {
 	}
 }
 
-// hexAddr parses an address in the format of the kernel: 32-bit words in native byte
+// hexAddr parses an address in the format of the kernel: 32-bit words in native octet
 // order, and the port.
 func hexAddr(text string) (netip.AddrPort, bool) {
 	host, port, _ := strings.Cut(text, ":")

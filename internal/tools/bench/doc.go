@@ -10,7 +10,7 @@
 // log and judging; heed-purpose, heed for clients with a purpose; Squid with ssl-bump;
 // goproxy (github.com/elazarl/goproxy) as it is shipped and with the settings that its documentation recommends; and
 // httputil.ReverseProxy as the least that a forward proxy in Go can be; and a relay, which only
-// copies bytes between a client and the site: the floor of them all. In the cases with
+// copies octets between a client and the site: the floor of them all. In the cases with
 // pages, which request every URL once, as a crawler does, two more do heed's job: Squid
 // with an external ACL helper, and mitmproxy with an addon, both of which judge by
 // robots.txt with python3-protego and write an access log. For each
@@ -21,7 +21,7 @@
 // over the rounds of heed's cost by the other's cost in the same round, so that a
 // machine that changes its speed changes both.
 //
-// Every answer is compared with the bytes that the site serves; a wrong one is
+// Every answer is compared with the octets that the site serves; a wrong one is
 // counted, and makes the command exit with status 1.
 //
 // Needed are nginx and a Squid with OpenSSL. Debian's package squid lacks it, and

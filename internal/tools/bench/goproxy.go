@@ -76,7 +76,7 @@ func bareReverseProxy() error {
 	})
 }
 
-// bareRelay connects each connection to the site and copies bytes, both ways: the least that
+// bareRelay connects each connection to the site and copies octets, both ways: the least that
 // anything between a client and a site costs.
 func bareRelay() error {
 	s, err := readSettings()

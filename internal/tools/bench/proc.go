@@ -19,7 +19,7 @@ const clockTick = 10 * time.Millisecond
 type stat struct {
 	pid, parent int
 	cpu         time.Duration // of all its threads, and of children that have ended
-	resident    int64         // bytes
+	resident    int64         // octets
 }
 
 // parseStat reads the text of a /proc/PID/stat: "PID (NAME) STATE PPID ...", where

@@ -14,7 +14,7 @@ type sample struct {
 	Requests  int64   `json:"requests"`
 	PerSecond float64 `json:"per_second"`
 	P50, P99  time.Duration
-	Resident  int64   `json:"resident"` // bytes, after the slice
+	Resident  int64   `json:"resident"` // octets, after the slice
 	Passed    float64 `json:"passed_ms,omitempty"`
 	Resumed   int64   `json:"resumed,omitempty"`
 	Reopened  int64   `json:"reopened,omitempty"`

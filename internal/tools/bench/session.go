@@ -163,7 +163,7 @@ func (s *h1Session) send(target int64) (*http.Response, error) {
 	return http.ReadResponse(s.answers, nil)
 }
 
-// head returns the bytes of a request. They are made once for a case with one
+// head returns the octets of a request. They are made once for a case with one
 // target.
 func (s *h1Session) head(target int64) []byte {
 	if s.request != nil && s.dialer.job.Targets == 1 {

@@ -32,7 +32,7 @@ type workload struct {
 	unit        string // what is measured
 	secure      bool   // https, intercepted
 	path        string // with %d for the number of the target in "refused"
-	size        int    // of the body in bytes; -1: the body is not compared
+	size        int    // of the body in octets; -1: the body is not compared
 	status      int
 	mode        string
 	conns       int
@@ -48,7 +48,7 @@ type workload struct {
 // scale is how large the cases are; a test uses less.
 type scale struct {
 	Conns, Hosts, Paths, Idle int
-	Large                     int           // bytes of the largest body
+	Large                     int           // octets of the largest body
 	Rest                      time.Duration // before the memory of an idle process is measured: heed returns memory after a minute
 	Most                      int           // the largest point of a series
 }
@@ -124,7 +124,7 @@ func choose[T any](all []T, name func(T) string, list string) ([]T, error) {
 	return chosen, nil
 }
 
-// body returns the bytes that the site serves under a path of that size. They are
+// body returns the octets that the site serves under a path of that size. They are
 // the same in every process, and do not compress.
 func body(size int) []byte {
 	random := rand.NewChaCha8([32]byte{'b', 'e', 'n', 'c', 'h'})

@@ -117,7 +117,7 @@ func (j *job) stageDeb(dir string) error {
 	)
 }
 
-// writeGzip writes a gzip file whose bytes depend only on data.
+// writeGzip writes a gzip file whose octets depend only on data.
 func writeGzip(path string, data []byte) error {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

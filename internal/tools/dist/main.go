@@ -7,7 +7,7 @@
 //	go run ./internal/tools/dist docs               # the man page and the completions
 //
 // Programs are static and reproducible: the same commit and the same Go make the same
-// bytes, in any directory. Times in archives are that of the commit. Packages are made by
+// octets, in any directory. Times in archives are that of the commit. Packages are made by
 // nfpm (github.com/goreleaser/nfpm), which is run as a tool and is not a dependency of
 // heed. The man page and the completions are made from the grammar of the command line,
 // and the licences of other people's code are collected from the module cache.

@@ -49,7 +49,7 @@ func newConn(t testing.TB, c net.Conn) *Conn {
 	return &Conn{Conn: c, R: bufio.NewReader(c), t: t}
 }
 
-// Send writes the bytes as they are: write \r\n where it belongs.
+// Send writes the octets as they are: write \r\n where it belongs.
 func (c *Conn) Send(text string) {
 	c.t.Helper()
 	c.SetWriteDeadline(time.Now().Add(Patience))
@@ -214,7 +214,7 @@ func (c *Conn) HTTP2() *http.ClientConn {
 }
 
 // Accept calls converse with each connection that l accepts, in a goroutine of its
-// own, until l is closed: a site whose every byte a test writes.
+// own, until l is closed: a site whose every octet a test writes.
 func Accept(l net.Listener, converse func(net.Conn)) {
 	for {
 		c, err := l.Accept()

@@ -62,7 +62,7 @@ func Page(t testing.TB) string {
 }
 
 // Hostile is text that a terminal would obey or that would deceive its reader: ESC
-// and other C0, DEL, C1 as a character and as a byte, marks of direction, bytes
+// and other C0, DEL, C1 as a character and as an octet, marks of direction, octets
 // that are no UTF-8, a line separator.
 const Hostile = "\x1b[2J\a\x7f\u009b31m\x9b32m\u202e\u2066\u2069\xff\u2028\U000e0041"
 

@@ -9,7 +9,7 @@ import (
 )
 
 // logFormat is nginx's own access log, a line of JSON per request it answered.
-// escape=json makes any byte of a hostile request safe to read back.
+// escape=json makes any octet of a hostile request safe to read back.
 const logFormat = `escape=json '{"host":"$host","scheme":"$scheme","proto":"$server_protocol",` +
 	`"method":"$request_method","target":"$request_uri","status":"$status",` +
 	`"agent":"$http_user_agent","via":"$http_via"}'`

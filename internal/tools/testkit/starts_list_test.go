@@ -1,6 +1,6 @@
 package testkit
 
-// started are the goroutines and timers that start where the bytes of clients, sites and
+// started are the goroutines and timers that start where the octets of clients, sites and
 // stores are handled, by file, function and call, each with what bounds how many there are
 // at a time.
 var started = map[string]string{

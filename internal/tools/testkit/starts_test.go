@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Work that the bytes of a client, a site or a store start has a limit: each statement
+// Work that the octets of a client, a site or a store start has a limit: each statement
 // that starts a goroutine or a timer in these packages is in the list started, with what
 // bounds it.
 func TestHouse_EveryGoroutineAndTimerHasALimit(t *testing.T) {

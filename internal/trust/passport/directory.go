@@ -81,7 +81,7 @@ func directoryBase(thumbprint, authority, digest string, from, until int64) (tex
 
 // Bounds of a directory that is read.
 const (
-	MaxDirectory = 64 << 10 // bytes
+	MaxDirectory = 64 << 10 // octets
 	maxKeys      = 100
 )
 

@@ -179,7 +179,7 @@ func (j *jwk) public() (*PublicKey, error) {
 func octets(text string, n int) ([]byte, error) {
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err == nil && len(b) != n {
-		err = fmt.Errorf("%d bytes in place of %d", len(b), n)
+		err = fmt.Errorf("%d octets in place of %d", len(b), n)
 	}
 	return b, err
 }

@@ -33,14 +33,14 @@ const (
 // WellKnown is the path of a directory that stands for a whole domain.
 const WellKnown = "/.well-known/http-message-signatures-directory"
 
-// maxAgent is the greatest length of a URL, in bytes: it is sent with each request.
+// maxAgent is the greatest length of a URL, in octets: it is sent with each request.
 const maxAgent = 1024
 
 const (
 	label    = "sig1"
 	tag      = "web-bot-auth"
 	lifetime = time.Minute // of a signature
-	nonce    = 64          // bytes
+	nonce    = 64          // octets
 )
 
 // Signed reports whether h has a field of a signature: such a request is not signed again,

@@ -100,7 +100,7 @@ func Read(m *Message) (*Claim, error) {
 	return c, err
 }
 
-// bytesOf returns the byte sequence (RFC 9651 §3.3.5) that is the only member of a dictionary.
+// bytesOf returns the octet sequence (RFC 9651 §3.3.5) that is the only member of a dictionary.
 func bytesOf(field, label string) ([]byte, error) {
 	text, has := strings.CutPrefix(field, label+"=:")
 	text, ends := strings.CutSuffix(text, ":")

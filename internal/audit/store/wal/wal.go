@@ -18,7 +18,7 @@ import (
 // Bounds of the tail.
 const (
 	switchSize = 8 << 20  // Log.SwitchAt
-	maxTail    = 64 << 20 // bytes of a file; writes beyond it are refused until audit.db is completed
+	maxTail    = 64 << 20 // octets of a file; writes beyond it are refused until audit.db is completed
 )
 
 // A file of the tail begins with tailMagic and the id of its record. Blocks follow:
@@ -26,9 +26,9 @@ const (
 // block, and the rows.
 const (
 	tailMagic  = "heed tail 1\n"
-	IDSize     = 36                             // bytes of the id of a record, a UUID as text
+	IDSize     = 36                             // octets of the id of a record, a UUID as text
 	Start      = int64(len(tailMagic) + IDSize) // where the blocks of a file begin
-	BlockStart = 4 + 4 + 8                      // bytes of a block before its rows
+	BlockStart = 4 + 4 + 8                      // octets of a block before its rows
 )
 
 // castagnoli is the table of CRC-32C, which processors compute in hardware.
@@ -48,9 +48,9 @@ var (
 // one can be emptied while the other is written. It is not safe for concurrent use.
 type Log struct {
 	Files    [2]*os.File // as Paths names them
-	Size     [2]int64    // bytes up to the end of the last block
+	Size     [2]int64    // octets up to the end of the last block
 	Active   int         // the file that is written
-	SwitchAt int64       // bytes of a file after which the other one is used, when it is empty
+	SwitchAt int64       // octets of a file after which the other one is used, when it is empty
 	Number   uint64      // of the last block written
 
 	// Sync is called with a file after each block. Nil: the system writes to the disk later.
@@ -58,7 +58,7 @@ type Log struct {
 
 	last  [2]uint64 // the number of the last block; 0: none
 	store string
-	dirty bool // there may be bytes after Size, which must not be read
+	dirty bool // there may be octets after Size, which must not be read
 	head  []byte
 }
 
@@ -141,7 +141,7 @@ type Block struct {
 	Rows   []byte
 }
 
-// Read returns the blocks of both files in their order, and the number of bytes
+// Read returns the blocks of both files in their order, and the number of octets
 // after the last complete block, a write that was not acknowledged. It returns an
 // error for the tail of another record, and for blocks after a damaged one.
 func (t *Log) Read(store string) (all []Block, torn int64, err error) {
@@ -172,7 +172,7 @@ func (t *Log) Read(store string) (all []Block, torn int64, err error) {
 	return all, torn, nil
 }
 
-// readBlocks returns the blocks of a file of the tail, and the bytes up to the end
+// readBlocks returns the blocks of a file of the tail, and the octets up to the end
 // of the last. An empty store matches any record. Blocks after a damaged one are an error;
 // with damaged set they are returned too.
 func readBlocks(data []byte, store string, damaged bool) (blocks []Block, size int64, err error) {
@@ -274,7 +274,7 @@ func (t *Log) Probe() error {
 	return t.clean()
 }
 
-// clean removes the bytes after the last block of both files.
+// clean removes the octets after the last block of both files.
 func (t *Log) clean() error {
 	if !t.dirty {
 		return nil

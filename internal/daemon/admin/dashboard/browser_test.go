@@ -15,7 +15,7 @@ import (
 
 // tab is the tab of a browser, which it drives with the Chrome DevTools Protocol
 // (chromedevtools.github.io/devtools-protocol) through two pipes: each message is JSON
-// and ends with a byte 0.
+// and ends with an octet 0.
 type tab struct {
 	t       testing.TB
 	in      *os.File

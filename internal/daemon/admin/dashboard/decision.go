@@ -103,7 +103,7 @@ type textLine struct {
 // Bounds of what is shown of a robots.txt.
 const (
 	linesAround = 150
-	lineShown   = 2000 // bytes of one line
+	lineShown   = 2000 // octets of one line
 )
 
 // excerptOf returns the lines around the one that decided, or the first ones when that is 0.

@@ -15,7 +15,7 @@ import (
 const (
 	tryEvery  = time.Second      // at most one for all viewers
 	tryTime   = 30 * time.Second // for one
-	tryLength = 8 << 10          // bytes of a field
+	tryLength = 8 << 10          // octets of a field
 )
 
 type tryPage struct {
@@ -55,7 +55,7 @@ func (d *Dashboard) tryNow(r *http.Request) (*view, error) {
 	case p.URL == "":
 		return wrong(http.StatusBadRequest, "The URL is missing.\nWrite one with http:// or https://.")
 	case len(p.URL) > tryLength || len(p.Agent) > tryLength:
-		return wrong(http.StatusBadRequest, "That is too long.\nA URL and a User-Agent can have 8,192 bytes.")
+		return wrong(http.StatusBadRequest, "That is too long.\nA URL and a User-Agent can have 8,192 octets.")
 	case p.Agent == "" && p.Client == "":
 		return wrong(http.StatusBadRequest, "The User-Agent is missing: the answer depends on the client's name.\nWrite what the client sends, or only its product token.")
 	}

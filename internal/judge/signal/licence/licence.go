@@ -98,7 +98,7 @@ type Terms struct {
 	// empty when nothing must be.
 	Unmet string
 	// Text is the deciding licence as the site wrote it, white space joined, at most
-	// safetext.MaxExcerpt bytes; empty when there is none. It is hostile until escaped.
+	// safetext.MaxExcerpt octets; empty when there is none. It is hostile until escaped.
 	Text string
 	Line int // where that licence begins, from 1; 0 when there is none
 	// Only is the usages that the licence is limited to, when it refuses the usage for that

@@ -24,7 +24,7 @@ import (
 const (
 	maxDepth    = 32
 	maxElements = 10_000 // contents and licences; a document with more is read, and is too complex
-	maxDemand   = 120    // bytes of a demand
+	maxDemand   = 120    // octets of a demand
 )
 
 // The errors of a document that is not read; those of its XML are wrapped.

@@ -1,9 +1,9 @@
 // Package page reads the head of an HTML page while the page passes: its META and LINK
 // elements and the licences embedded in it. It undoes the content coding and the character
-// encoding in a copy, reads at most MaxBytes decoded bytes, and never fails: what it
+// encoding in a copy, reads at most MaxBytes decoded octets, and never fails: what it
 // could not read is reported.
 //
-// A Scanner takes the bytes of a body as they come, and reports as soon as the head is
+// A Scanner takes the octets of a body as they come, and reports as soon as the head is
 // read. It reads tags, not documents, so that nothing has to be kept:
 //
 //   - The head ends with </head>, with <body>, and with any other tag that an HTML parser
@@ -60,7 +60,7 @@ type Element struct {
 	// quotation mark that is missing.
 	Broken bool
 	Line   int    // from 1
-	Text   string // the tag as the site wrote it, white space joined, at most safetext.MaxExcerpt bytes
+	Text   string // the tag as the site wrote it, white space joined, at most safetext.MaxExcerpt octets
 }
 
 // Why is the reason for which a head was not read, or not to its end. The list is closed
@@ -90,7 +90,7 @@ type Head struct {
 	Elements []Element
 	Why      Why    // empty: the head was read to its end
 	Charset  string // the character encoding, by its canonical name; empty when nothing was read
-	Read     int    // bytes, decoded
+	Read     int    // octets, decoded
 }
 
 // Readable reports whether a page can be read in the answer to a method with that status

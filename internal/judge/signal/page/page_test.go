@@ -239,7 +239,7 @@ func TestWhatIsNoPage(t *testing.T) {
 }
 
 // Where the media type is missing, wrong or that of any XML, the beginning of the content says
-// whether it is a page, as it does for browsers; no byte is waited for that is not needed.
+// whether it is a page, as it does for browsers; no octet is waited for that is not needed.
 func TestHeed_APageWithoutItsTypeIsRead(t *testing.T) {
 	t.Parallel()
 	const meta = `<head><meta name="robots" content="noindex"/></head>`
@@ -277,7 +277,7 @@ func TestHeed_ANameOfNoCodingHidesNoHead(t *testing.T) {
 	}
 }
 
-// The head is known before the body has ended, and without waiting for bytes that it
+// The head is known before the body has ended, and without waiting for octets that it
 // does not have.
 func TestTheHeadIsKnownAsSoonAsItEnds(t *testing.T) {
 	t.Parallel()

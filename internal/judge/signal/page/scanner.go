@@ -18,12 +18,12 @@ import (
 	"heed/internal/base/memo"
 )
 
-// Scanner reads the head of one page from the bytes of its body as they are sent. It is
+// Scanner reads the head of one page from the octets of its body as they are sent. It is
 // not safe for concurrent use. Finish must be called, or its memory is not freed.
 type Scanner struct {
 	head   Head
 	ended  bool
-	resume func() (struct{}, bool) // continues reading until it needs more bytes, or is done
+	resume func() (struct{}, bool) // continues reading until it needs more octets, or is done
 	stop   func()
 	feed   feed
 }
@@ -41,7 +41,7 @@ func NewScanner(h http.Header, wanted []string) *Scanner {
 	return s
 }
 
-// Write gives the Scanner the next bytes of the body, which it does not keep. It never
+// Write gives the Scanner the next octets of the body, which it does not keep. It never
 // fails, and does nothing once Done.
 func (s *Scanner) Write(sent []byte) (int, error) {
 	if !s.ended && len(sent) > 0 {
@@ -52,7 +52,7 @@ func (s *Scanner) Write(sent []byte) (int, error) {
 	return len(sent), nil
 }
 
-// Done reports whether the head is known: no further bytes are needed.
+// Done reports whether the head is known: no further octets are needed.
 func (s *Scanner) Done() bool { return s.ended }
 
 // Finish ends reading and returns the head. whole reports that the body has ended as it
@@ -96,7 +96,7 @@ var (
 	errNoPage = errors.New("the answer does not begin as a page does")
 )
 
-// Read returns bytes of the last Write, and waits for the next one when none are left.
+// Read returns octets of the last Write, and waits for the next one when none are left.
 func (f *feed) Read(p []byte) (int, error) {
 	for len(f.sent) == 0 {
 		switch {
@@ -155,12 +155,12 @@ func read(r *reader, f *feed, name, contentType string) (why Why) {
 	return Coding
 }
 
-// prescan is how many bytes may be needed to find the character encoding.
+// prescan is how many octets may be needed to find the character encoding.
 const prescan = 1024
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
-// readAs finds the character encoding and reads the head. It waits for no more bytes
+// readAs finds the character encoding and reads the head. It waits for no more octets
 // than the head has.
 func (r *reader) readAs(content io.Reader, contentType string) error {
 	in := readers.Get().(*bufio.Reader)
@@ -192,7 +192,7 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 	return r.elements(in)
 }
 
-// mayBegin reports whether the first bytes of an answer may be those of a page. It waits for no
+// mayBegin reports whether the first octets of an answer may be those of a page. It waits for no
 // more than the first ones.
 func mayBegin(in *bufio.Reader) bool {
 	_, _ = in.Peek(1)
@@ -214,7 +214,7 @@ func withEncoding(contentType string, start []byte) string {
 	return contentType + "; charset=" + string(declared[1])
 }
 
-// peekHead returns the first bytes: prescan of them, or fewer when they contain the end
+// peekHead returns the first octets: prescan of them, or fewer when they contain the end
 // of the head.
 func peekHead(in *bufio.Reader) []byte {
 	for n := 1; ; n = in.Buffered() + 1 {
@@ -228,7 +228,7 @@ func peekHead(in *bufio.Reader) []byte {
 	}
 }
 
-// headEnds reports whether bytes contain what is likely the end of a head.
+// headEnds reports whether octets contain what is likely the end of a head.
 func headEnds(start []byte) bool {
 	start = bytes.ToLower(start)
 	return bytes.Contains(start, []byte("</head")) || bytes.Contains(start, []byte("<body"))

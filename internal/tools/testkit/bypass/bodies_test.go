@@ -40,7 +40,7 @@ func bodyMethods() []string {
 	return all[:2]
 }
 
-// framedBodies returns the fields and bytes of every framing of a body that is a
+// framedBodies returns the fields and octets of every framing of a body that is a
 // request for a disallowed page.
 func framedBodies(site string) (all [][2]string) {
 	request := "GET " + wanted + " HTTP/1.1\r\nHost: " + site + "\r\n\r\n"

@@ -226,7 +226,7 @@ func (c *count) add(open, found, refused bool) {
 }
 
 // recordsAgree ends heed and compares its log with what the witness saw: what
-// the log calls the site's answer stood at the door in just those bytes, and
+// the log calls the site's answer stood at the door in just those octets, and
 // nothing else did.
 func (r *rig) recordsAgree() {
 	r.t.Helper()

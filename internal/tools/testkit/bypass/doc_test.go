@@ -3,7 +3,7 @@
 //
 // Each server serves the same files: canaries under disallowed paths, pages
 // under allowed ones. The spellings come from a grammar (grammar_test.go) and
-// from lists of tricks (testdata), and are sent in raw bytes in five ways:
+// from lists of tricks (testdata), and are sent in raw octets in five ways:
 // plain HTTP, HTTPS intercepted with HTTP/1.1 and with HTTP/2, HTTP inside
 // CONNECT, and https targets in absolute form. No canary may come back. Each
 // server is asked directly as well, which shows how many of the spellings

@@ -13,7 +13,7 @@ import (
 )
 
 // front is a reverse proxy before a server, for sites that differ in their documents alone:
-// it answers requests for these, and passes all others on in the bytes in which they came.
+// it answers requests for these, and passes all others on in the octets in which they came.
 type front struct {
 	server    string
 	documents map[string]map[string]string // by the name of the site and the target

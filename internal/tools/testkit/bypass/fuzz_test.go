@@ -13,7 +13,7 @@ import (
 	"heed/rules"
 )
 
-// draws makes the choices of the grammar from the bytes of a fuzz input; when
+// draws makes the choices of the grammar from the octets of a fuzz input; when
 // they are used up, the first choice is taken.
 type draws struct{ left []byte }
 
@@ -208,7 +208,7 @@ func TestHeed_NoServerReadsRoundTheRules(t *testing.T) {
 	}
 }
 
-// FuzzBypass lets the fuzzer make the grammar's choices, and put bytes of its
+// FuzzBypass lets the fuzzer make the grammar's choices, and put octets of its
 // own anywhere.
 func FuzzBypass(f *testing.F) {
 	o, policy := newOracle(f)

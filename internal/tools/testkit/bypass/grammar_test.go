@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// chooser drives the grammar: a random source, or the bytes of a fuzz input.
+// chooser drives the grammar: a random source, or the octets of a fuzz input.
 type chooser interface {
 	// IntN returns a number from 0 to n-1.
 	IntN(n int) int
@@ -44,7 +44,7 @@ func spell(c chooser, p page) string {
 	return strings.Join(s.parts, "") + s.tail + query
 }
 
-// escapeName writes the bytes of a name that may not stand in a target.
+// escapeName writes the octets of a name that may not stand in a target.
 func escapeName(c chooser, name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -60,7 +60,7 @@ func escapeName(c chooser, name string) string {
 	return b.String()
 }
 
-// escaped is one byte as an escape, in either case of the digits.
+// escaped is one octet as an escape, in either case of the digits.
 func escaped(c chooser, o byte) string {
 	return fmt.Sprintf(pick(c, "%%%02X", "%%%02x"), o)
 }
@@ -69,7 +69,7 @@ func escaped(c chooser, o byte) string {
 func (s *spelling) segmentAt() int   { return 1 + 2*s.IntN(len(s.parts)/2) }
 func (s *spelling) separatorAt() int { return 2 * s.IntN(len(s.parts)/2) }
 
-// escape writes some bytes of a segment as escapes.
+// escape writes some octets of a segment as escapes.
 func (s *spelling) escape() {
 	at := s.segmentAt()
 	every := 1 + s.IntN(4)
@@ -134,7 +134,7 @@ func (s *spelling) slashes() {
 func (s *spelling) separator() {
 	at := s.separatorAt()
 	if at == 0 && s.IntN(4) > 0 {
-		return // a target that begins with another byte is no target
+		return // a target that begins with another octet is no target
 	}
 	s.parts[at] = pick(s, "%2F", "%2f", "%2F", "%5C", "%5c", "\\", "%252F", "%c0%af", "%u2215")
 }

@@ -154,7 +154,7 @@ func (r route) asker() asker {
 	return &h1Asker{route: r}
 }
 
-// h1Asker speaks HTTP/1.1 in bytes and keeps its connection while it can.
+// h1Asker speaks HTTP/1.1 in octets and keeps its connection while it can.
 type h1Asker struct {
 	route
 	conn  net.Conn
@@ -206,14 +206,14 @@ func (a *h1Asker) answer() error {
 const (
 	// silence is how long a test waits for what should not come.
 	silence = 1500 * time.Millisecond
-	// quiet is how long a connection is read on after the last byte of an answer:
+	// quiet is how long a connection is read on after the last octet of an answer:
 	// a second one, which a trick got the site to send, comes right behind.
 	quiet = 400 * time.Millisecond
 )
 
-// exchange sends bytes on a connection of their own and reads all that comes back: until
+// exchange sends octets on a connection of their own and reads all that comes back: until
 // the other side closes, or nothing came for a while. It waits so long for the first
-// byte: silence, or patience where the test needs an answer.
+// octet: silence, or patience where the test needs an answer.
 func (r route) exchange(request string, first time.Duration) reply {
 	conn, err := r.dial()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// trick is a request in bytes, or several, from testdata/requests.txt.
+// trick is a request in octets, or several, from testdata/requests.txt.
 type trick struct {
 	name string
 	text string
@@ -19,7 +19,7 @@ type trick struct {
 
 // tricks reads testdata/requests.txt. A line "== NAME" begins a trick; each
 // line of it is sent with CRLF at its end, and the escapes of a Go string stand
-// for bytes; a line that ends in "\" is joined to the next without CRLF. These
+// for octets; a line that ends in "\" is joined to the next without CRLF. These
 // words are replaced:
 //
 //	%P  the text before the path: "http://SITE", "https://SITE" or nothing

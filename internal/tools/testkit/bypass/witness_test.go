@@ -17,7 +17,7 @@ import (
 	"heed/rules"
 )
 
-// witness is a reverse proxy before a server: it passes bytes on as they come, terminates
+// witness is a reverse proxy before a server: it passes octets on as they come, terminates
 // TLS, and notes every request that heed sends.
 type witness struct {
 	http, https string // where heed finds the site

@@ -128,7 +128,7 @@ func takenBack(ctx context.Context, b *bed, number int) {
 	}
 }
 
-// raw is an attack in bytes: each connection sends texts, one after the other,
+// raw is an attack in octets: each connection sends texts, one after the other,
 // and reads what comes until the site's heed closes it.
 func raw(ctx context.Context, b *bed, send func(w io.Writer)) {
 	for ctx.Err() == nil {

@@ -17,7 +17,7 @@ import (
 	"heed/internal/tools/testkit"
 )
 
-// perWaiter is what a waiting request may take beyond its connection, in bytes, of
+// perWaiter is what a waiting request may take beyond its connection, in octets, of
 // which 16 KiB are the stack of its goroutine.
 const perWaiter = 24 << 10
 
@@ -97,7 +97,7 @@ func eachOf(t *testing.T, n int, do func(n int)) {
 	busy.Wait()
 }
 
-// waiter is a connection to heed on which requests are spoken in bytes, so that
+// waiter is a connection to heed on which requests are spoken in octets, so that
 // the test itself stays small.
 type waiter struct {
 	net.Conn

@@ -15,7 +15,7 @@ import (
 	"heed/internal/tools/testkit"
 )
 
-// What clients choose freely, in hostile bytes and sizes, is in the record as it
+// What clients choose freely, in hostile octets and sizes, is in the record as it
 // came, or cut and marked as cut; it breaks neither the record nor who reads it.
 func TestHeed_HostileOctetsDoNotBreakTheRecord(t *testing.T) {
 	t.Parallel()

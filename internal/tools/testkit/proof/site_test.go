@@ -55,7 +55,7 @@ func (s *site) serve(t *testing.T, secure *tls.Config) (addr string) {
 }
 
 // ServeHTTP answers by the target: /private is disallowed, /long is a slow answer of many
-// bytes, /long/ever one that does not end, /none is not found.
+// octets, /long/ever one that does not end, /none is not found.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/robots.txt" {
 		fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")

@@ -110,7 +110,7 @@ func (l *ledger) line(text []byte) {
 	if r.By == "site" {
 		l.bySite.add(n)
 	}
-	// A client that has all the bytes it was told of may leave before heed knows.
+	// A client that has all the octets it was told of may leave before heed knows.
 	whole := r.Out == len(bodyOf(n))
 	if (r.Truncated || r.Error != "") && !l.left.has(n) && kind != cut && kind != reset && !whole {
 		l.amiss("the log says %s", text)

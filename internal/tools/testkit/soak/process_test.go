@@ -13,7 +13,7 @@ import (
 // usage is what a heed holds.
 type usage struct {
 	descriptors int
-	resident    int64 // bytes
+	resident    int64 // octets
 }
 
 func usageOf(t *testing.T, h *testkit.Heed) usage {

@@ -10,5 +10,5 @@
 // else; the few shapes where net/http differs say so themselves.
 //
 // Three sites answer: nginx, a net/http server with HTTP/2, and a script that
-// speaks in bytes what no decent server says.
+// speaks in octets what no decent server says.
 package transparent

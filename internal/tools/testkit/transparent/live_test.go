@@ -101,7 +101,7 @@ func TestTransparency_NothingIsHeldBack(t *testing.T) {
 	}
 }
 
-// pattern is n bytes in which a shift or a gap would show.
+// pattern is n octets in which a shift or a gap would show.
 func pattern(n int64) io.Reader { return io.LimitReader(&loop{}, n) }
 
 // loop repeats block for ever.

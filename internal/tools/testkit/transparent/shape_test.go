@@ -24,7 +24,7 @@ type shape struct {
 
 	// The answer, of the scripted site or of net/http.
 	early  string // sent before the request's body is read
-	answer string // sent after it; both in bytes
+	answer string // sent after it; both in octets
 	deaf   bool   // the body is not read and the connection ends
 	hangup bool   // the connection ends after the answer
 	unseen bool   // the request that the site saw is not compared

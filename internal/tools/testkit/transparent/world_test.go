@@ -22,7 +22,7 @@ const robots = "User-agent: *\nDisallow: /private\n"
 
 // The sites.
 const (
-	scripted = "script.test" // bytes, HTTP/1 only
+	scripted = "script.test" // octets, HTTP/1 only
 	served   = "go.test"     // net/http, HTTP/2 over TLS
 	static   = "nginx.test"  // nginx, HTTP/2 over TLS
 )

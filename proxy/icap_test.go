@@ -22,6 +22,9 @@ import (
 
 // serveICAP has ICAP clients ask r, and returns the address.
 func (r *rig) serveICAP(changes ...func(*Asked)) (addr string) {
+	for scheme, port := range map[string]uint16{"http": 80, "https": 443} { // onICAP ends what it sends, which is a client that leaves while rules are fetched
+		r.proxy.config.Live().Policies.Policy(r.t.Context(), rules.Origin{Scheme: scheme, Host: "site.test", Port: port}, "")
+	}
 	return r.serveAsked(r.proxy.ServeICAP, changes)
 }
 

@@ -179,6 +179,10 @@ func squidAnswers(t *testing.T, https bool) {
 			inPage := strings.Contains(p.path, "meta") // of which HEAD sees nothing
 			if p.reserved && !(inPage && method == "HEAD") {
 				outcomes[method+" "+p.path] = "refused-by-heed"
+				if a.status == http.StatusBadGateway && a.header.Get("X-Squid-Error") != "" { // Squid, now and then, over https
+					t.Logf("%s %s: %s", method, p.path, a.header.Get("X-Squid-Error"))
+					a = ask(c, "Trainer/1.0", method, p.path)
+				}
 				if !refused(a) || strings.Contains(a.body, "text") && method == "HEAD" {
 					t.Errorf("%s %s is not refused: %d %q", method, p.path, a.status, a.header["X-Squid-Error"])
 				}

@@ -237,6 +237,9 @@ func passSignals(signals <-chan os.Signal, p *os.Process, ended <-chan struct{})
 	}
 }
 
+// shellWords are commands that only a shell knows.
+var shellWords = []string{"alias", "cd", "eval", "exec", "export", "set", "source", "ulimit", "umask", "unset", "."}
+
 // cannotRun prints why the command cannot be run and returns the status of a shell: 127
 // when the command, or the interpreter of a script, is missing, 126 otherwise.
 func cannotRun(a *console.App, name string, err error) error {
@@ -254,6 +257,12 @@ func cannotRun(a *console.App, name string, err error) error {
 		err = errors.New("the interpreter that its first line names, or its loader, is missing")
 	}
 	fmt.Fprintf(a.Stderr, "heed: %s: the command cannot be run: %v\n", console.Printable(name), err)
+	switch {
+	case missing && (strings.Contains(name, " ") || slices.Contains(shellWords, name)):
+		fmt.Fprintln(a.Stderr, "A line or a word of a shell needs the shell: heed run -- sh -c 'LINE'")
+	case errors.Is(err, fs.ErrPermission):
+		fmt.Fprintln(a.Stderr, "Make the file executable (chmod +x), or name its interpreter before it")
+	}
 	if missing {
 		return console.Exit(127)
 	}

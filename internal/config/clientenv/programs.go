@@ -91,7 +91,7 @@ var Programs = []Program{
 	// Node 24 gives its process the name MainThread.
 	{Kind: "Node.js", Names: []string{"node", "nodejs", "mainthread", "npm", "npx", "yarn", "pnpm"}, Usual: true,
 		Ignores: nodeIgnores, spares: []string{"npm", "npx", "yarn", "pnpm", "corepack"},
-		Proxy: "NODE_USE_ENV_PROXY=1 must reach it; before 22.21 and 24 it ignores proxy variables: use a newer version, or give its client an agent such as undici's EnvHttpProxyAgent; superagent and wreck bypass with every version; got-scraping needs proxyUrl, Crawlee a ProxyConfiguration (and retryOnBlocked: false)",
+		Proxy: "before 22.21, and 23, it ignores proxy variables: use a newer version, which NODE_USE_ENV_PROXY=1 must reach, or give its client an agent such as undici's EnvHttpProxyAgent; superagent and wreck bypass with every version; got-scraping needs proxyUrl, Crawlee a ProxyConfiguration (and retryOnBlocked: false)",
 		Trust: "NODE_EXTRA_CA_CERTS=BUNDLE; a browser that it starts (Playwright, Puppeteer) needs `heed ca install`"},
 	{Kind: "Java", Names: []string{"java", "jshell", "mvn", "gradle", "sbt", "kotlin", "scala"}, Usual: true,
 		Proxy: "JAVA_TOOL_OPTIONS must reach the JVM (it prints \"Picked up\" when it does); HttpClient needs .proxy(ProxySelector.getDefault()) where another selector was set",

@@ -19,7 +19,7 @@ import (
 // Limits of a fetch, in addition to its time (Config.Timeout), its redirects and its octets
 // (body.go).
 const (
-	// maxHeader is the maximum size of the header of an answer, in bytes. The Transport limits
+	// maxHeader is the maximum size of the header of an answer, in octets. The Transport limits
 	// how much of it is read.
 	maxHeader = 64 << 10
 	// drainLimit is the maximum length of an unwanted body that is read to its end.

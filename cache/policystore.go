@@ -14,7 +14,7 @@ import (
 )
 
 // PolicyStore keeps cached policies across restarts. Keys and values, a record and a
-// snapshot, are opaque bytes. Its methods are called from many goroutines, and never for a
+// snapshot, are opaque octets. Its methods are called from many goroutines, and never for a
 // request that memory can answer.
 type PolicyStore interface {
 	// Load returns what was last saved under key; ok is false when there is nothing. The caller

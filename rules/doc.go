@@ -15,7 +15,7 @@
 // The reading follows RFC 9309. Where that leaves room:
 //
 //   - Targets and rules are compared in one canonical form (§2.2.2): escapes of
-//     unreserved bytes are decoded, all other bytes but the "/" of the path,
+//     unreserved octets are decoded, all other octets but the "/" of the path,
 //     the first "?", "&" and "=" count as escaped. So "/~a" is "/%7Ea" and
 //     "/a:b" is "/a%3Ab", and "/a/b" is not "/a%2Fb".
 //   - The rule of most octets in that form decides, its wildcards included; among

@@ -46,11 +46,11 @@ func ParseProfile(name string) (p Profile, ok bool) {
 //
 //	difference                                      Standard     Google
 //	a byte order mark, even a broken one, is no text     the same
-//	a line is cut at 16,663 bytes, and at a NUL         the same
+//	a line is cut at 16,663 octets, and at a NUL        the same
 //	a colon may be missing on a line of two words        the same
 //	"dissallow", "useragent" and others are understood   the same
 //	a field is known by its beginning ("Disallowed:")    the same
-//	a name ends before the first byte that is not    no       cutNames
+//	a name ends before the first octet that is not   no       cutNames
 //	  a letter, "-" or "_"
 //	escapes are compared as they are written          no       asSent
 //	Allow: /x/index.html allows /x/                   no       indexHTML

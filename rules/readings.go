@@ -22,7 +22,7 @@ import (
 //	    with all readings also from every segment
 //	v5  escapes decoded once more, then v3
 //	v6  blanks at the end cut (ends.go), then v1 to v5
-//	v7  bytes that are not UTF-8 read as ISO 8859-1 (ends.go), then v1 to v5
+//	v7  octets that are not UTF-8 read as ISO 8859-1 (ends.go), then v1 to v5
 //
 // Servers differ in their separators: one that decodes "%2F" may
 // have files with a "\" in their name, so that "/a%5Cb/..%2Fc" is its "/c".

@@ -202,7 +202,7 @@ func (b *sizedBody) Read(p []byte) (n int, err error) {
 	return copy(p, b.last[:]), b.err
 }
 
-// awaitEnd waits for the end of the stream, after all bytes. It returns io.EOF when that
+// awaitEnd waits for the end of the stream, after all octets. It returns io.EOF when that
 // is what comes, and nil when nothing has come in endTime.
 func (b *sizedBody) awaitEnd() error {
 	end := make(chan error, 1)

@@ -32,7 +32,7 @@ type File struct {
 // ErrLarge is the error of a file with more octets than its reader takes.
 var ErrLarge = errors.New("it is too large")
 
-// Read returns the content of a file of up to limit bytes. It does not wait for the writer
+// Read returns the content of a file of up to limit octets. It does not wait for the writer
 // of a FIFO, and ends at limit in a device.
 func Read(path string, limit int64) (*File, error) { return read(path, limit, false) }
 

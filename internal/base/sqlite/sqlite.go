@@ -33,7 +33,7 @@ type Conn struct {
 	use     *ownfile.Use
 }
 
-// MaxValue is more than heed writes as one value, or one row, in bytes. A longer one, which
+// MaxValue is more than heed writes as one value, or one row, in octets. A longer one, which
 // a file of others may have, is not read.
 const MaxValue = 32 << 20
 

@@ -30,7 +30,7 @@ import (
 const (
 	// policiesFile is the default of cache.file, in the state directory.
 	policiesFile = "policies.db"
-	// fileShare is the ratio of policies on disk to policies in memory, in bytes. The
+	// fileShare is the ratio of policies on disk to policies in memory, in octets. The
 	// file may become twice as long.
 	fileShare = 2
 	// minPolicySize is about the size of the smallest policy in memory. It bounds their

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxPending bounds the unwritten log, in bytes. Above half of it Err returns
+	// maxPending bounds the unwritten log, in octets. Above half of it Err returns
 	// ErrPending; what does not fit is lost and counted.
 	maxPending = 4 << 20
 	// RetryEvery is the interval between attempts to write after an error.

@@ -3,6 +3,6 @@
 //
 // listen_linux.go opens such a listener and returns the address that a client connected
 // to, its original destination. first.go finds out what a client speaks from its first
-// bytes. noanswer.go takes the place of an answer where no client asked for one. Package
+// octets. noanswer.go takes the place of an answer where no client asked for one. Package
 // proxy decides on the requests.
 package redirect

@@ -32,7 +32,7 @@ const (
 	// aloneTime is how long a failed lease is marked.
 	aloneTime = time.Second
 
-	// MaxShared is the maximum size of an entry, in bytes. Each heed fetches larger ones for
+	// MaxShared is the maximum size of an entry, in octets. Each heed fetches larger ones for
 	// itself.
 	MaxShared = 1 << 20
 	// dropKept is how long the drop of a policy is recorded for heeds that were not connected:

@@ -24,7 +24,7 @@ import (
 // Site requests documents. A *cache.Cache is one.
 type Site interface {
 	// Document returns the status of the answer to a request for u and, with 200 and 203,
-	// its body, of at most that many bytes. An error means that there was no usable answer.
+	// its body, of at most that many octets. An error means that there was no usable answer.
 	// It does not follow a redirect for which permit, unless it is nil, returns an error. by is
 	// the host that has named u; empty: that of u.
 	Document(ctx context.Context, by string, u *url.URL, most int, permit Permit) (status int, body []byte, err error)

@@ -13,7 +13,7 @@
 //     scripts; other tags in it do not end the head.
 //   - Of two attributes of one name the first counts.
 //   - The character encoding is that of the byte order mark, of the Content-Type, or of a
-//     META within the first 1024 bytes, in this order, as in HTML.
+//     META within the first 1024 octets, in this order, as in HTML.
 package page
 
 import (

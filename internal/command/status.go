@@ -93,10 +93,10 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 	}
 	for _, l := range s.Redirected {
 		if l.Trust != "" {
-			row("asked at", "%s (%s) by %s", l.Address, l.Mode, l.Trust)
+			row("asked at", "%s", l)
 			continue
 		}
-		row("redirected to", "%s (%s)", l.Address, l.Mode)
+		row("redirected to", "%s", l)
 	}
 	if len(s.Runs) > 0 {
 		row("runs", "%d: %s", len(s.Runs), strings.Join(s.Runs, ", "))

@@ -87,13 +87,6 @@ type Refusal struct {
 // Error returns the message for the user.
 func (r *Refusal) Error() string { return r.Message }
 
-// Redirected is a [[listener]]: for redirected connections, or for proxies that ask.
-type Redirected struct {
-	Address string `json:"address"`         // host:port that heed listens on
-	Mode    string `json:"mode"`            // transparent, tproxy or authorize
-	Trust   string `json:"trust,omitempty"` // the networks of the proxies that ask
-}
-
 // Healings are the times since the start that the record was opened again, since another
 // program had removed or replaced its files.
 type Healings struct {
@@ -119,16 +112,16 @@ type Status struct {
 	LogIsRecord bool   `json:"log_is_record,omitempty"`  // so that requests are refused while it cannot
 	LogLost     uint64 `json:"log_lines_lost,omitempty"` // since the start
 
-	Record     string       `json:"record_error,omitempty"`    // why decisions cannot be recorded; empty: they can
-	RecordHeld string       `json:"record_held,omitempty"`     // what another program does with the record, so that decisions wait beside it, or will; empty: nothing
-	Healings   *Healings    `json:"record_healings,omitempty"` // nil: none
-	Continues  bool         `json:"continues_unrecorded"`      // while they cannot be recorded, requests continue
-	Unrecorded int64        `json:"unrecorded,omitempty"`      // decisions that took effect unrecorded, since the start
-	Listeners  []string     `json:"listeners"`                 // shared listeners; none for a background heed
-	Runs       []string     `json:"runs"`                      // listeners of the runs that joined
-	Redirected []Redirected `json:"redirected,omitempty"`      // listeners for redirected connections
-	Mode       string       `json:"mode"`
-	Profile    string       `json:"profile"`
+	Record     string            `json:"record_error,omitempty"`    // why decisions cannot be recorded; empty: they can
+	RecordHeld string            `json:"record_held,omitempty"`     // what another program does with the record, so that decisions wait beside it, or will; empty: nothing
+	Healings   *Healings         `json:"record_healings,omitempty"` // nil: none
+	Continues  bool              `json:"continues_unrecorded"`      // while they cannot be recorded, requests continue
+	Unrecorded int64             `json:"unrecorded,omitempty"`      // decisions that took effect unrecorded, since the start
+	Listeners  []string          `json:"listeners"`                 // shared listeners; none for a background heed
+	Runs       []string          `json:"runs"`                      // listeners of the runs that joined
+	Redirected []counts.Listener `json:"redirected,omitempty"`      // listeners for redirected connections
+	Mode       string            `json:"mode"`
+	Profile    string            `json:"profile"`
 
 	NotReloaded *FailedReload `json:"not_reloaded,omitempty"` // the last reload; nil: it succeeded, or there was none
 

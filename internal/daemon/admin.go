@@ -190,6 +190,7 @@ func (d *daemon) gauges() counts.Gauges {
 		InFlight: load.Requests, TurnsWaiting: turns.Waiting, SitesPaused: turns.Paused,
 		Policies: policies.States, PoliciesBytes: policies.Bytes,
 		Connecting: conns.Connecting, Open: conns.Open, SiteHandshakes: [2]uint64{conns.Failed, conns.OK},
+		Listeners:  d.listeners.redirected(),
 		CANotAfter: d.authority.NotAfter(), LimitHits: load.Reached, LogUp: d.decisionLog.Err() == nil, FleetUp: d.Fleet == nil || !d.Fleet.Health().Away,
 	}
 	switch {

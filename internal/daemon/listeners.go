@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"heed/internal/audit/counts"
 	"heed/internal/config"
-	"heed/internal/control"
 	"heed/internal/judge/redirect"
 	"heed/proxy"
 )
@@ -243,13 +243,13 @@ func (s *listeners) addresses() []string {
 }
 
 // redirected returns the addresses of each [[listener]].
-func (s *listeners) redirected() (all []control.Redirected) {
+func (s *listeners) redirected() (all []counts.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.all {
 		if l.asked.mode != "" {
 			trust := strings.Join(s.asked(l.asked).Trust, ", ")
-			all = append(all, control.Redirected{Address: l.Addr().String(), Mode: l.asked.mode, Trust: trust})
+			all = append(all, counts.Listener{Address: l.Addr().String(), Mode: l.asked.mode, Trust: trust})
 		}
 	}
 	return all

@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"fmt"
 	"time"
 
 	"heed/rules"
@@ -28,7 +29,24 @@ type Gauges struct {
 	LogUp        bool // the log can be written
 	FleetUp      bool // true without a fleet
 
+	Listeners []Listener // that are no proxies for clients
+
 	LimitHits map[string]uint64 // since the start; limits that were not reached may be missing
+}
+
+// Listener is a [[listener]] for redirected connections, or for proxies that ask heed.
+type Listener struct {
+	Address string `json:"address"`         // host:port that heed listens on
+	Mode    string `json:"mode"`            // transparent, tproxy, authorize or icap
+	Trust   string `json:"trust,omitempty"` // the networks of the proxies that ask
+}
+
+// String returns l as a person reads it.
+func (l Listener) String() string {
+	if l.Trust == "" {
+		return fmt.Sprintf("%s (%s)", l.Address, l.Mode)
+	}
+	return fmt.Sprintf("%s (%s) by %s", l.Address, l.Mode, l.Trust)
 }
 
 // write writes g, and the TLS handshakes of both sides.
@@ -50,6 +68,11 @@ func (g *Gauges) write(x *exposition, c *MetricsConfig, clients [2]int64) {
 	x.one("heed_audit_bytes", gaugeKind, "Size of the record with the files beside it; 0 without a record.", float64(g.AuditBytes))
 	x.one("heed_audit_waiting_bytes", gaugeKind, "Recorded decisions that audit.db does not have yet, since they are new or another program holds it.", float64(g.AuditWaiting))
 	x.one("heed_audit_healings_total", counterKind, "Times that the record was opened again, since another program had removed or replaced its files.", float64(g.Healings))
+	const listeners = "heed_listener_info"
+	x.family(listeners, gaugeKind, "Always 1, for each [[listener]]; the labels name it, and the proxies that ask there.")
+	for _, l := range g.Listeners {
+		x.sample(listeners, 1, "address", l.Address, "mode", l.Mode, "trust", l.Trust)
+	}
 	x.one("heed_log_up", gaugeKind, "1 while the log can be written, 0 while it cannot.", truth[g.LogUp])
 	x.one("heed_fleet_up", gaugeKind, "1 while the store of the fleet answers, or without a fleet; 0 while it, or a node of its Cluster, is unreachable.", truth[g.FleetUp])
 	const limits, handshakes = "heed_limit_hits_total", "heed_tls_handshakes_total"

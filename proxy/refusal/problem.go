@@ -59,15 +59,8 @@ type quoted struct {
 	Group string `json:"group,omitempty"`
 }
 
-// maxQuoted bounds each quoted text, in bytes.
+// maxQuoted bounds each quoted text, in octets.
 const maxQuoted = 300
-
-// problem returns the body of a.
-func (a *Answer) problem() *Problem {
-	t := &told{}
-	a.tell(t)
-	return &t.Problem
-}
 
 // tell sets t, which is zero, to the body of a.
 func (a *Answer) tell(t *told) {

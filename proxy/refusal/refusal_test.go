@@ -224,3 +224,10 @@ func TestNew_TheRightHopIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// problem returns the body of a.
+func (a *Answer) problem() *Problem {
+	t := &told{}
+	a.tell(t)
+	return &t.Problem
+}

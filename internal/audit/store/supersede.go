@@ -76,6 +76,9 @@ func Continued(path string) (all []string, err error) {
 // in the write-ahead log, which does not move with the file.
 func (w *Writer) closeAlone() error {
 	err := w.db.claim.Release() // SQLite needs it for itself
+	if err != nil {
+		return errors.Join(err, w.closeFiles())
+	}
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
 		_, err = w.db.Exec("PRAGMA journal_mode = DELETE") // at once busy while there is a reader
 		if !isBusy(err) || time.Now().After(end) {

@@ -79,7 +79,7 @@ const clockSlack = time.Minute
 // time than the one before it, whatever becomes of the clock.
 func (c *conn) SeqAt(t time.Time) (seq int64, err error) {
 	var from, to, when int64
-	err = c.row("SELECT coalesce(min(n), 1), coalesce(max(n), 0) FROM commits", &from, &to)
+	err = c.row("SELECT coalesce((SELECT min(n) FROM commits), 1), coalesce((SELECT max(n) FROM commits), 0)", &from, &to) // one alone takes no scan
 	for to++; from < to && err == nil; {
 		middle := from + (to-from)/2
 		if err = c.row(fmt.Sprintf("SELECT time FROM commits WHERE n = %d", middle), &when); when < t.Add(-clockSlack).UnixMicro() {

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"heed/internal/base/coding"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -99,10 +100,7 @@ func TestHeed_BombsAreCutAtTheLimit(t *testing.T) {
 func TestHeed_AZstdWindowIsBounded(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	w, err := zstd.NewWriter(&b, zstd.WithWindowSize(64<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(&b, zstd.WithWindowSize(64<<20)))(t)
 	_, _ = io.WriteString(w, file)
 	w.Flush()
 	_, _ = io.WriteString(w, strings.Repeat(file, 1000))

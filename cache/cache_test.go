@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -123,10 +124,7 @@ func TestCache_ASiteThatComesUpIsNoticedWithinSeconds(t *testing.T) {
 		t.Errorf("asked again after %s", in)
 	}
 	up := &http.Server{Handler: status(200)}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", addr))(t)
 	go func() { _ = up.Serve(l) }()
 	t.Cleanup(func() { up.Close() })
 	clock.step(2 * time.Second)

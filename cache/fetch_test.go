@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -36,14 +37,8 @@ func serve(t testing.TB, h http.HandlerFunc) rules.Origin {
 
 func originOf(t testing.TB, address string) rules.Origin {
 	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := rules.OriginOf(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(address))(t)
+	o := must.Get(rules.OriginOf(u))(t)
 	return o
 }
 
@@ -69,10 +64,7 @@ func raw(t *testing.T, response string) rules.Origin {
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }

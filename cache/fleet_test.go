@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -308,9 +309,7 @@ func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
 	one, other, _, _ := fleet(t)
 	refuses(t, one, o)
 	refuses(t, other, o)
-	if _, err := one.Purge(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(one.Purge(t.Context(), o))(t)
 	testkit.Until(t, "the other heed drops it", func() bool { return other.cached(t.Context(), o, "") == nil })
 	site.turn(status(404))
 	if src := one.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
@@ -355,9 +354,7 @@ func TestHeed_WhatWasDroppedIsDroppedForClientsOfANameToo(t *testing.T) {
 			site.saw(t, "as both", 2)
 			told := store.watchers[1]
 			store.watchers[1] = nil // the word comes late
-			if _, err := one.Purge(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(one.Purge(t.Context(), o))(t)
 			one.Policy(t.Context(), o, "")
 			site.saw(t, "anew as ourselves", 3)
 			if by == "memory" {
@@ -381,9 +378,7 @@ func TestHeed_ADropIsFollowedOnce(t *testing.T) {
 	site, o := newSite(t, status(200, "Cache-Control", "no-store"))
 	one, other, _, store := fleet(t)
 	refuses(t, one, o)
-	if _, err := other.Purge(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.Purge(t.Context(), o))(t)
 	testkit.Until(t, "the other heed drops it", func() bool { return one.cached(t.Context(), o, "") == nil })
 	refuses(t, one, o)
 	for range 3 {

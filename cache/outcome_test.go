@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -36,10 +37,7 @@ func TestCache_FetchesAndPoliciesAreCounted(t *testing.T) {
 		outcomes = append(outcomes, outcome)
 	}})
 	at, _ := url.Parse(site.URL)
-	o, err := rules.OriginOf(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(rules.OriginOf(at))(t)
 	fetch := func(o rules.Origin, answer int, want string) {
 		t.Helper()
 		status, outcomes = answer, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/base/safetext"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -140,10 +141,7 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 func TestHeed_PublicTextIsKept(t *testing.T) {
 	t.Parallel()
 	e := next(nil, answer{origin: site, siteReply: siteReply{status: 302, err: publicErrorf(errNetwork, "redirects in a circle")}}, start, 0, rules.Standard)
-	again, err := readRecord(site, rules.Standard, encodeRecord(e, rules.Standard), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(readRecord(site, rules.Standard, encodeRecord(e, rules.Standard), nil))(t)
 	for _, e := range []*entry{e, again} {
 		src := e.policy.Source()
 		if safetext.Public(src.Err) != "redirects in a circle" || src.Err.Error() != "redirects in a circle: "+errNetwork.Error() {
@@ -193,10 +191,7 @@ func TestHeed_ASnapshotIsWhatTheSiteSaid(t *testing.T) {
 	if !ok {
 		t.Fatal("nothing was saved")
 	}
-	s, err := decodeSnapshot(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(decodeSnapshot(text))(t)
 	if body, err := s.Body(); s.Origin != o || s.Status != 200 || string(body) != file || err != nil || !s.FetchedAt.Equal(clock.Now()) {
 		t.Errorf("%+v with %q, %v", s, body, err)
 	}

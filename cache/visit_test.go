@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -228,14 +229,10 @@ func TestVisit_ManyOriginsDoNotHaveOneForgotten(t *testing.T) {
 	now := time.Now()
 	victim := rules.Origin{Scheme: "http", Host: "victim.test", Port: 80}
 	for range maxVisits {
-		if err := v.count(victim, now); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.count(victim, now))
 	}
 	for n := range 3 * maxVisitHosts {
-		if err := v.count(rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}, now); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, v.count(rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}, now))
 	}
 	if len(v.made) != maxVisitHosts || v.count(victim, now) == nil {
 		t.Errorf("%d origins, and the victim may be visited again", len(v.made))

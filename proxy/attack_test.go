@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -76,10 +77,7 @@ func TestRFC9110_UpgradeFieldsOnAnOrdinaryAnswer(t *testing.T) {
 // The unspecified address leads back to heed, and heed knows it.
 func TestHeed_UnspecifiedAddressIsHeedItself(t *testing.T) {
 	r := newRig(t, hello)
-	_, port, err := net.SplitHostPort(r.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, port := must.Two(net.SplitHostPort(r.addr))(t)
 	for _, host := range []string{"0.0.0.0:" + port, "[::]:" + port} {
 		c, _ := r.raw(plain)
 		c.Send(get("http://"+host, "/", "User-Agent: x"))
@@ -179,10 +177,7 @@ func TestHeed_NothingIsHeldBackOfASlowAnswer(t *testing.T) {
 	})
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		c := r.in(t).client(m)
-		resp, err := c.Get(m.scheme() + "://site.test/slow")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Get(m.scheme() + "://site.test/slow"))(t)
 		defer resp.Body.Close()
 		goOn <- struct{}{}
 		piece := make([]byte, len("first "))

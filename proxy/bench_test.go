@@ -28,6 +28,7 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/judge/signal"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/ca"
 	"heed/internal/trust/passport"
 	"heed/proxy/limit"
@@ -203,14 +204,8 @@ func benchPage(path string) []byte {
 // benchProxy starts a proxy as heed serve wires it; record may be nil.
 func benchProxy(b testing.TB, resolve map[string]string, roots *x509.CertPool, record Recorder, changes ...func(*Config)) (addr, caPEM string) {
 	b.Helper()
-	authority, err := ca.Open(b.TempDir(), time.Now)
-	if err != nil {
-		b.Fatal(err)
-	}
-	logFile, err := os.Create(b.TempDir() + "/log")
-	if err != nil {
-		b.Fatal(err)
-	}
+	authority := must.Get(ca.Open(b.TempDir(), time.Now))(b)
+	logFile := must.Get(os.Create(b.TempDir() + "/log"))(b)
 	var recorder Recorder = both{audit.NewLog(slog.NewJSONHandler(logFile, nil), nil), observed{counts.New(nil)}}
 	if record != nil {
 		recorder = both{recorder, record}
@@ -225,14 +220,8 @@ func benchProxy(b testing.TB, resolve map[string]string, roots *x509.CertPool, r
 	for _, change := range changes {
 		change(&config)
 	}
-	p, err := New(config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := must.Get(New(config))(b)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 	go p.Serve(l)
 	b.Cleanup(func() { p.close() })
 	return l.Addr().String(), string(authority.CertPEM())
@@ -261,9 +250,7 @@ func (o observed) Ended(e *audit.Entry) { o.by.Ended(e) }
 
 func cpuTime(b testing.TB) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -275,18 +262,13 @@ type role struct {
 
 func startRole(b testing.TB, name string, args ...string) *role {
 	b.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
+	self := must.Get(os.Executable())(b)
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), "HEED_BENCH_ROLE="+name)
 	cmd.Stderr = os.Stderr
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, cmd.Start())
 	b.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil {
@@ -298,10 +280,7 @@ func startRole(b testing.TB, name string, args ...string) *role {
 
 func (r *role) line(b testing.TB) string {
 	b.Helper()
-	s, err := r.out.ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(r.out.ReadString('\n'))(b)
 	return strings.TrimSpace(s)
 }
 

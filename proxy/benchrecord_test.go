@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // BenchmarkRecorded holds a proxy that keeps the record of decisions against one
@@ -20,14 +21,8 @@ func BenchmarkRecorded(b *testing.B) {
 	certFile, keyFile := site.Leaf(b, "site.test")
 	origin := startRole(b, "origin", certFile, keyFile)
 	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
-	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"*token", "key", "sig", "*password*"}, make([]byte, audit.PrivacyKeySize))
-	if err != nil {
-		b.Fatal(err)
-	}
-	record, err := store.Open(b.TempDir()+"/audit.db", store.Options{Heed: "bench", Privacy: privacy})
-	if err != nil {
-		b.Fatal(err)
-	}
+	privacy := must.Get(audit.NewPrivacy(audit.ClientsFull, []string{"*token", "key", "sig", "*password*"}, make([]byte, audit.PrivacyKeySize)))(b)
+	record := must.Get(store.Open(b.TempDir()+"/audit.db", store.Options{Heed: "bench", Privacy: privacy}))(b)
 	b.Cleanup(func() { record.Close("") })
 	const turns = 10
 	var clients [2]*role
@@ -42,9 +37,7 @@ func BenchmarkRecorded(b *testing.B) {
 		for i, c := range clients {
 			before := cpuTime(b)
 			c.run(b, max(1, b.N/turns))
-			if err := record.Complete(); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, record.Complete())
 			cpu[i] += cpuTime(b) - before
 		}
 	}

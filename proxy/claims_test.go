@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 )
 
@@ -176,10 +177,7 @@ func TestInterimAnswerThroughAnUpstreamProxyHasItsOwnVersionInVia(t *testing.T) 
 		w.WriteHeader(http.StatusEarlyHints)
 		hello(w, r)
 	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for c, err := l.Accept(); err == nil; c, err = l.Accept() {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 )
 
@@ -151,9 +152,7 @@ func (r *rig) intranetClient(m mode) intranetClient {
 	show := func(resp *http.Response) string {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.OK(r.t, err)
 		return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(body)))
 	}
 	if m == mitmH2 {
@@ -163,10 +162,7 @@ func (r *rig) intranetClient(m mode) intranetClient {
 			if authorization != "" {
 				req.Header.Set("Authorization", authorization)
 			}
-			resp, err := c.RoundTrip(req)
-			if err != nil {
-				r.t.Fatal(err)
-			}
+			resp := must.Get(c.RoundTrip(req))(r.t)
 			return show(resp)
 		}, func() { c.Close() }}
 	}

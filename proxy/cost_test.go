@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // requestCost are the bounds of what a request costs the proxy, everything on. They
@@ -28,9 +29,7 @@ var requestCost = []struct {
 func TestRequestCost(t *testing.T) {
 	const requests = "3000x"
 	benchtime := flag.Lookup("test.benchtime").Value.String()
-	if err := flag.Set("test.benchtime", requests); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, flag.Set("test.benchtime", requests))
 	defer flag.Set("test.benchtime", benchtime)
 	for _, bound := range requestCost {
 		r := testing.Benchmark(func(b *testing.B) { benchProxied(b, bound.target, "HTTP/1.1") })

@@ -10,6 +10,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -30,10 +31,7 @@ func rigIn(t *testing.T, n *testkit.Network, d *acl.Destinations, more ...func(*
 
 func destination(t *testing.T, text string) acl.Destination {
 	t.Helper()
-	d, err := acl.ParseDestination(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(acl.ParseDestination(text))(t)
 	return d
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -168,10 +169,7 @@ func brokenSites(t *testing.T, s *site) {
 
 	stranger := testkit.NewCA(t)
 	tlsSite := func(host string, certFile, keyFile string, change func(*tls.Config)) {
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cert := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 		config := &tls.Config{Certificates: []tls.Certificate{cert}}
 		if change != nil {
 			change(config)
@@ -329,10 +327,7 @@ func TestFailuresAfterTheSiteWasReachedSayWhy(t *testing.T) {
 	s.script(t, "none.test:80", func(net.Conn, *http.Request) {})
 	serve(s.listen(t, "robots.test:80"), func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n") })
 	certFile, keyFile := s.ca.Leaf(t, "old.test")
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 	old := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	serve(tls.NewListener(s.listen(t, "old.test:443"), old), func(c net.Conn) { c.(*tls.Conn).Handshake() })
 	r := newRigBefore(t, s)

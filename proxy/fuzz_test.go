@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 )
 
@@ -92,10 +93,7 @@ func FuzzFront(f *testing.F) {
 // throw writes data and reads until the proxy has had enough.
 func (r *rig) throw(m mode, data []byte) {
 	r.t.Helper()
-	c, err := net.DialTimeout("tcp", r.addr, testkit.Patience)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := must.Get(net.DialTimeout("tcp", r.addr, testkit.Patience))(r.t)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(testkit.Patience))
 	switch m {

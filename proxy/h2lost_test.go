@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -33,10 +34,7 @@ func (f *rawH2) open(stream uint32, ended bool, fields ...string) {
 func (f *rawH2) away() http2.ErrCode {
 	f.t.Helper()
 	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		frame := must.Get(f.ReadFrame())(f.t)
 		if away, ok := frame.(*http2.GoAwayFrame); ok {
 			return away.ErrCode
 		}

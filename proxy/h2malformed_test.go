@@ -16,6 +16,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -45,9 +46,7 @@ func (r *rig) rawH2To(host string) *rawH2 {
 
 func (f *rawH2) sent(err error) {
 	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, err)
 }
 
 // block returns fields, name and value in turn, as a header block. It uses HPACK's static
@@ -79,10 +78,7 @@ func (f *rawH2) ask(fields ...string) string {
 func (f *rawH2) answer(stream uint32) (status string) {
 	f.t.Helper()
 	for f.body = nil; ; {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		frame := must.Get(f.ReadFrame())(f.t)
 		if frame.Header().StreamID != stream && frame.Header().Type != http2.FrameGoAway {
 			continue
 		}
@@ -231,10 +227,7 @@ func TestRFC9113_ABrokenHeaderBlockIsRecorded(t *testing.T) {
 	f := r.rawH2()
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(f.block(":method", "GET", ":path", "/broken", "user-agent", "ExampleBot/3"), 0x80), EndHeaders: true}))
 	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
+		frame := must.Get(f.ReadFrame())(t)
 		if away, ok := frame.(*http2.GoAwayFrame); ok {
 			if away.ErrCode != http2.ErrCodeCompression {
 				t.Error(away.ErrCode)
@@ -319,9 +312,7 @@ func TestCurlOverHTTP2SendsOddTargets(t *testing.T) {
 	s.robots = "User-agent: *\nDisallow: /50%-off\n"
 	r := newRigBefore(t, s)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, r.caPEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(ca, r.caPEM, 0o600))
 	for target, status := range map[string]string{"/100%-cotton": "2 200", "/%zz?%": "2 200", "/a|b^\"c": "2 200", "/50%-off": "2 403"} {
 		out, err := exec.Command(curl, "-sS", "-g", "--http2", "-m", "20", "-x", "http://"+r.addr, "--cacert", ca, "-o", os.DevNull, "-w", "%{http_version} %{http_code}", "https://site.test"+target).CombinedOutput()
 		if err != nil || string(out) != status {

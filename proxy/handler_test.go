@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/refusal"
 	"heed/rules"
 )
@@ -71,18 +72,13 @@ func TestHeed_RefusalNamesRuleLineGroupAndDecision(t *testing.T) {
 	r := newRig(t, hello)
 	req, _ := http.NewRequest("GET", "http://site.test/private/page", nil)
 	req.Header.Set("User-Agent", "AnyBot/1.0")
-	resp, err := r.client(plain).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(r.client(plain).Do(req))(t)
 	body, _ := io.ReadAll(resp.Body)
 	if !strings.HasPrefix(string(body), "{\n  \"title\": \"Refused by heed: robots.txt line 3 Disallow: /private\"") {
 		t.Errorf("the sentence comes first, got %s", body)
 	}
 	var p refusal.Problem
-	if err := json.Unmarshal(body, &p); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(body, &p))
 	e := r.records.target(t, "/private/page")
 	if p.Line != 3 || p.Quoted == nil || p.Quoted.Rule != "Disallow: /private" || p.Quoted.Group != "*" ||
 		p.RobotsURL != "http://site.test/robots.txt" || p.PolicyAge == nil || p.Retry != "no" ||

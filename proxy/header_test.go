@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // secret is in place of credentials for heed, which no other program may receive.
@@ -150,10 +151,7 @@ func TestNothingIsInvented(t *testing.T) {
 func TestHeed_ViaIsLeftOutWhereTheSettingsSaySo(t *testing.T) {
 	yes, no := true, false
 	host := func(name string, via *bool) acl.Host {
-		p, err := acl.ParseHostPattern(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(acl.ParseHostPattern(name))(t)
 		return acl.Host{Match: []acl.HostPattern{p}, Via: via}
 	}
 	for name, rules := range map[string]*acl.Rules{

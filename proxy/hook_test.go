@@ -12,6 +12,7 @@ import (
 	"github.com/elazarl/goproxy"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // hooked returns a rig like r whose engine has another hook.
@@ -23,14 +24,8 @@ func (r *rig) hooked(hook requestHook) *rig {
 // with returns a rig like r whose proxy is changed before it serves.
 func (r *rig) with(change func(*Proxy)) *rig {
 	r.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	p, err := New(r.proxy.config)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(r.t)
+	p := must.Get(New(r.proxy.config))(r.t)
 	change(p)
 	other := *r
 	other.proxy, other.addr = p, l.Addr().String()

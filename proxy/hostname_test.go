@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // In absolute form the target names the place and the Host field says nothing
@@ -85,10 +86,7 @@ func (r *rig) askSpelled(m mode, name, outside, inside, path string) int {
 		s.Send(requestTo(inside, "GET", "", path))
 		return s.Answer("GET").StatusCode
 	}
-	req, err := http.NewRequest("GET", "https://"+name+path, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest("GET", "https://"+name+path, nil))(r.t)
 	req.Host = inside
 	resp, err := c.TLS(r.trusting(name, "h2")).HTTP2().RoundTrip(req)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -169,14 +170,8 @@ func TestHeed_WhoHasAllThatWasPromisedMayLeave(t *testing.T) {
 	t.Run(string(mitmH2), func(t *testing.T) {
 		ctx, leave := context.WithCancel(context.Background())
 		defer leave()
-		q, err := http.NewRequestWithContext(ctx, "GET", "https://site.test/whole/h2", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := r.in(t).h2("site.test").RoundTrip(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(http.NewRequestWithContext(ctx, "GET", "https://site.test/whole/h2", nil))(t)
+		resp := must.Get(r.in(t).h2("site.test").RoundTrip(q))(t)
 		expect(t, resp.Body, "whole")
 		leave()
 		if o := r.records.target(t, "/whole/h2").Outcome; o.Truncated || o.Err != "" || o.BytesOut != 5 {

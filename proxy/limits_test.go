@@ -16,6 +16,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -31,10 +32,7 @@ func (r *rig) awaitLoad(what string, fits func(limit.Status) bool) {
 func (r *rig) from(address string) *testkit.Conn {
 	r.t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: testkit.Patience}
-	c, err := d.Dial("tcp", r.addr)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := must.Get(d.Dial("tcp", r.addr))(r.t)
 	return testkit.On(r.t, c)
 }
 
@@ -93,10 +91,7 @@ func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
 	})
 	var held []net.Conn
 	for range 300 {
-		c, err := net.Dial("tcp", r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", r.addr))(t)
 		t.Cleanup(func() { c.Close() })
 		held = append(held, c)
 	}
@@ -298,10 +293,7 @@ func TestHeed_ShortOfFilesItWaitsAndGoesOn(t *testing.T) {
 		sites.HostTransports = c.Upstream.(*upstream.HostTransports)
 		c.Upstream = sites
 	})
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l := &shortOfFiles{Listener: inner}
 	l.left.Store(3)
 	go r.proxy.Serve(l)

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -118,10 +119,7 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 		})
 		return
 	}
-	trap, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	trap := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer trap.Close()
 	caught := make(chan string, 100)
 	go func() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/refusal"
 )
 
@@ -31,9 +32,7 @@ func TestHeed_SitesThatItsTLSCannotUse(t *testing.T) {
 		addr := testkit.FreeAddr(t)
 		s.resolve[name+":443"] = addr
 		server := exec.Command(openssl, append([]string{"s_server", "-quiet", "-www", "-accept", addr, "-key", key}, args...)...)
-		if err := server.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, server.Start())
 		t.Cleanup(func() {
 			_ = server.Process.Kill()
 			_ = server.Wait()
@@ -57,9 +56,7 @@ func TestHeed_SitesThatItsTLSCannotUse(t *testing.T) {
 	} {
 		got := r.in(t).ask(absolute, question{host: host, path: "/page"})
 		var problem refusal.Problem
-		if err := json.Unmarshal([]byte(got.body), &problem); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(got.body), &problem))
 		if got.StatusCode != 502 || problem.Title != c.title || problem.Retry != "no" || !strings.Contains(problem.Detail, c.detail) || !strings.Contains(got.Header.Get("Proxy-Status"), c.kind) {
 			t.Errorf("%s: %s %s\n%s", host, got.Status, got.Header.Get("Proxy-Status"), got.body)
 		}

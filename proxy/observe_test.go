@@ -16,6 +16,7 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -197,10 +198,7 @@ func TestHeed_AnObservedMismatchIsReported(t *testing.T) {
 // A host that is observed only does not serve what another's rules refuse: both
 // names have to be observed.
 func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
-	host, err := acl.ParseHostPattern("site.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := must.Get(acl.ParseHostPattern("site.test"))(t)
 	hosts := []acl.Host{{Match: []acl.HostPattern{host}, Mode: new(acl.Observe)}}
 	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Hosts: hosts}) })
 	for _, m := range []mode{mitmH1, inTunnel} {
@@ -263,10 +261,7 @@ func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 
 // In observe mode octets that are no HTTP pass where a tunnel would be allowed.
 func TestHeed_AnObservedTunnelMayCarryAnything(t *testing.T) {
-	echo, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	echo := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer echo.Close()
 	go func() {
 		for c, err := echo.Accept(); err == nil; c, err = echo.Accept() {

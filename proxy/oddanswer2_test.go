@@ -23,6 +23,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // odd2 is an answer of a site over HTTP/2: its frames, and what the client of heed gets for
@@ -314,9 +315,7 @@ func TestCurlTakesAnswersWithoutContent(t *testing.T) {
 	})
 	r := newRigBefore(t, s)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, r.caPEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(ca, r.caPEM, 0o600))
 	for _, args := range [][]string{{"--http1.1"}, {"--http2"}, {"--http1.1", "-I"}, {"--http2", "-I"}} {
 		for _, url := range []string{"https://odd.test/204", "https://odd.test/304"} {
 			run := exec.Command(curl, append(args, "-sS", "-m", "20", "-x", "http://"+r.addr, "--cacert", ca, "-o", os.DevNull, "-w", "%{http_code}", url)...)

@@ -15,6 +15,7 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -174,9 +175,7 @@ func TestHeed_ATurnTooFarOffIsRefused(t *testing.T) {
 			}
 			Quoted struct{ Rule string } `json:"quoted_from_site"`
 		}
-		if err := json.Unmarshal([]byte(a.body), &told); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(a.body), &told))
 		if told.Title != "Refused by heed: site.test asks for 10 s between requests (robots.txt line 5), 12 others wait; ask again after 40 s" ||
 			told.Reason != "paced" || told.Line != 5 || told.Quoted.Rule != "crawl-delay: 10" || told.Queue.Waiting != 13 || told.Queue.Delay != 10 ||
 			!strings.Contains(told.Detail, "The same request is served after 40 seconds.") {
@@ -232,10 +231,7 @@ func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 	p := &turnstile{answer: atOnce}
 	site := newSite(t, hello)
 	site.resolve["dead.test:80"] = testkit.FreeAddr(t)
-	pattern, err := acl.ParseHostPattern("dead.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pattern := must.Get(acl.ParseHostPattern("dead.test"))(t)
 	r := newRigBefore(t, site, func(c *Config) {
 		c.Pacer = p
 		c.Rules = &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{pattern}, Robots: func(o rules.Origin) *rules.Policy {

@@ -15,6 +15,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -259,10 +260,7 @@ func TestHTTP2RefusalEndsTheStreamOnly(t *testing.T) {
 	c := r.h2("site.test")
 	ask := func(method, path string, body io.Reader, header ...string) *http.Response {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "https://site.test"+path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, "https://site.test"+path, body))(t)
 		for _, h := range header {
 			req.Header.Set(h, "100-continue")
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // systemPython is the Python that Debian's packages of its libraries are for.
@@ -82,7 +83,7 @@ func TestHeed_ScrapyRetriesAndRecovers(t *testing.T) {
 	t.Parallel()
 	r, _ := convalescent(t)
 	spider := filepath.Join(t.TempDir(), "spider.py")
-	if err := os.WriteFile(spider, []byte(`
+	must.OK(t, os.WriteFile(spider, []byte(`
 import scrapy
 class Spider(scrapy.Spider):
     name = "tester"
@@ -90,9 +91,7 @@ class Spider(scrapy.Spider):
     custom_settings = {"DOWNLOAD_DELAY": 1, "RANDOMIZE_DOWNLOAD_DELAY": False, "LOG_LEVEL": "INFO", "TELNETCONSOLE_ENABLED": False}
     def parse(self, response):
         print("GOT", response.status, response.text)
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`), 0o600))
 	out := r.program(testkit.Program(t, "scrapy"), "runspider", spider)
 	if !strings.Contains(out, "GOT 200 the page") || !strings.Contains(out, "'retry/reason_count/503 Service Unavailable'") {
 		t.Errorf("it says:\n%s", out)

@@ -19,6 +19,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/ca"
 	"heed/proxy/upstream"
 )
@@ -56,16 +57,10 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, site: s, records: &records{}}
 	r.addr = testkit.FreeAddr(t) // no other server gets it after a Shutdown
-	l, err := net.Listen("tcp", r.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", r.addr))(t)
 	_, port, _ := net.SplitHostPort(r.addr)
 	s.resolve["self.test:80"], s.resolve["self.test:443"], s.resolve["self.test:"+port] = r.addr, r.addr, r.addr
-	authority, err := ca.Open(t.TempDir(), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := must.Get(ca.Open(t.TempDir(), time.Now))(t)
 	r.roots = x509.NewCertPool()
 	r.caPEM = authority.CertPEM()
 	r.roots.AppendCertsFromPEM(r.caPEM)
@@ -84,9 +79,7 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	for _, change := range changes {
 		change(&config)
 	}
-	if r.proxy, err = New(config); err != nil {
-		t.Fatal(err)
-	}
+	r.proxy = must.Get(New(config))(t)
 	served := make(chan error, 1)
 	go func() { served <- r.proxy.Serve(l) }()
 	t.Cleanup(func() {
@@ -241,10 +234,7 @@ func (r *rig) askH2(q question) *http.Response {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	r.t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, q.method, "https://"+q.host+q.path, strings.NewReader(q.body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, q.method, "https://"+q.host+q.path, strings.NewReader(q.body)))(r.t)
 	if q.body == "" {
 		req.Body = nil
 	}

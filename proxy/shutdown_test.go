@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // awaitClosing returns when the proxy takes no new connections.
@@ -178,9 +179,7 @@ func TestShutdownEndsServe(t *testing.T) {
 	if a := r.ask(plain, question{path: "/page"}); a.StatusCode != 200 {
 		t.Fatal(a.Status)
 	}
-	if err := r.awaitShutdown(r.shutdown(context.Background())); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.awaitShutdown(r.shutdown(context.Background())))
 	if c, err := net.Dial("tcp", r.addr); err == nil {
 		c.Close()
 		t.Error("the port is still open")

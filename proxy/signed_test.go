@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 	"heed/rules"
 )
@@ -17,14 +18,8 @@ import (
 // newSigner returns what signs the requests of a client, and its key as a site finds it.
 func newSigner(t testing.TB) (*passport.Signer, []passport.ListedKey) {
 	t.Helper()
-	k, err := passport.NewKey(time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := passport.NewSigner(k, "https://bots.example/news/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(passport.NewKey(time.Time{}))(t)
+	s := must.Get(passport.NewSigner(k, "https://bots.example/news/keys.json"))(t)
 	return s, []passport.ListedKey{{PublicKey: k.PublicKey}}
 }
 
@@ -184,10 +179,7 @@ func TestHeed_EachHopOfARedirectIsSignedForItsHost(t *testing.T) {
 	}, func(c *Config) { settle(c, signing(signer)) })
 	client := r.client(mitmH2)
 	client.CheckRedirect = nil
-	resp, err := client.Get("https://site.test/go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Get("https://site.test/go"))(t)
 	resp.Body.Close()
 	from, to := r.site.last(t, "/go"), r.site.last(t, "/there?a=b")
 	if a, b := from.outcome("https", keys), to.outcome("https", keys); a != "verified" || b != "verified" || from.Proto == to.Proto {

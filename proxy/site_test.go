@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // site is a real origin: plain and TLS listeners with one handler. Over TLS
@@ -109,10 +110,7 @@ func (s *site) serveAs(t testing.TB, name string) {
 // listen opens a port that is reached as hostPort.
 func (s *site) listen(t testing.TB, hostPort string) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	s.resolve[hostPort] = l.Addr().String()
 	return l
@@ -128,10 +126,7 @@ func (s *site) script(t testing.TB, hostPort string, act func(c net.Conn, r *htt
 // scriptTLS is script behind a certificate, with HTTP/1.1 only.
 func (s *site) scriptTLS(t testing.TB, hostPort, certFile, keyFile string, act func(c net.Conn, r *http.Request)) {
 	t.Helper()
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 	go s.playAll(tls.NewListener(s.listen(t, hostPort), &tls.Config{Certificates: []tls.Certificate{cert}}), act)
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 )
 
@@ -177,9 +178,7 @@ func (r *rig) framesTo(host string, settings ...http2.Setting) *frames {
 	c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	f := http2.NewFramer(c.Conn, c.R)
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	if err := f.WriteSettings(settings...); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, f.WriteSettings(settings...))
 	return &frames{r.t, f, host}
 }
 
@@ -192,17 +191,12 @@ func (f *frames) request(stream uint32, path string) {
 	} {
 		_ = e.WriteField(field)
 	}
-	err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
 }
 
 func (f *frames) window(stream, octets uint32) {
 	f.t.Helper()
-	if err := f.WriteWindowUpdate(stream, octets); err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, f.WriteWindowUpdate(stream, octets))
 }
 
 // next returns the next frame; nil when the connection has ended.

@@ -15,6 +15,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 )
 
@@ -94,10 +95,7 @@ func TestBodyIsNeverTheNextRequestAtASiteThatDoesNotReadIt(t *testing.T) {
 	s, careless := newSite(t, hello), &unreadBodies{}
 	go testkit.Accept(s.listen(t, "careless.test:80"), careless.converse)
 	certFile, keyFile := s.ca.Leaf(t, "careless.test")
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 	go testkit.Accept(tls.NewListener(s.listen(t, "careless.test:443"), &tls.Config{Certificates: []tls.Certificate{cert}}), careless.converse)
 	r := newRigBefore(t, s)
 	asked := 0
@@ -137,10 +135,7 @@ func TestBodyIsNeverTheNextRequestAtASiteThatDoesNotReadIt(t *testing.T) {
 // from heed to that proxy, which ends with the request.
 func TestBodyEndsTheConnectionToAnUpstreamProxy(t *testing.T) {
 	careless := &unreadBodies{}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go testkit.Accept(l, careless.converse)
 	r := newRig(t, hello, func(c *Config) {

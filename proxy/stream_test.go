@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // streaming starts a request whose answer is read as it comes.
@@ -31,14 +32,8 @@ func (r *rig) streaming(m mode, method, path string, body io.Reader, header ...s
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	r.t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, method, "https://site.test"+path, body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	resp, err := r.h2("site.test").RoundTrip(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, method, "https://site.test"+path, body))(r.t)
+	resp := must.Get(r.h2("site.test").RoundTrip(req))(r.t)
 	return resp
 }
 
@@ -316,10 +311,7 @@ func TestRFC9110_TrailersPassBothWays(t *testing.T) {
 			body := struct{ io.Reader }{strings.NewReader("hello")}
 			req, _ := http.NewRequest("POST", "https://site.test"+path, body)
 			req.Trailer = http.Header{"X-Sum": {"up"}}
-			resp, err := r.in(t).h2("site.test").RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(r.in(t).h2("site.test").RoundTrip(req))(t)
 			text, err := io.ReadAll(resp.Body)
 			if string(text) != "hello" || err != nil || resp.Trailer.Get("X-Sum") != "down up" {
 				t.Errorf("%q %v, trailer %v", text, err, resp.Trailer)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/http1"
 	"heed/rules"
 )
@@ -123,10 +124,7 @@ func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {
 // over HTTP/1, also those that net/http's parser rejects.
 func newLenientSite(t testing.TB) *site {
 	s := newSite(t, hello)
-	cert, err := tls.LoadX509KeyPair(s.ca.Leaf(t, "site.test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(s.ca.Leaf(t, "site.test")))(t)
 	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
 	go testkit.Accept(s.listen(t, "site.test:80"), s.serveLeniently)
 	go testkit.Accept(tls.NewListener(s.listen(t, "site.test:443"), config), s.serveLeniently)

@@ -11,6 +11,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -22,10 +23,7 @@ func settle(c *Config, rules *acl.Rules) {
 // everywhere is a pattern for all hosts.
 func everywhere(t testing.TB) []acl.HostPattern {
 	t.Helper()
-	p, err := acl.ParseHostPattern("*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(acl.ParseHostPattern("*"))(t)
 	return []acl.HostPattern{p}
 }
 
@@ -92,10 +90,7 @@ func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
 // An exception lets through what was agreed, for as long as it was agreed.
 func TestHeed_AnExceptionStopsAtItsExpiry(t *testing.T) {
 	now := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
-	allow, err := acl.NewException(acl.Exception{Patterns: []string{"/private/feed"}, Reason: "written permission 2026-14", Expires: now.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	allow := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/private/feed"}, Reason: "written permission 2026-14", Expires: now.Add(time.Hour)}))(t)
 	r := newRig(t, hello, func(c *Config) {
 		c.Now = func() time.Time { return now }
 		settle(c, &acl.Rules{Hosts: []acl.Host{{Match: everywhere(t), Exceptions: []*acl.Exception{allow}}}})
@@ -117,10 +112,7 @@ func TestHeed_AnExceptionStopsAtItsExpiry(t *testing.T) {
 }
 
 func TestHeed_TheOperatorRefusesMoreThanTheSite(t *testing.T) {
-	refuse, err := acl.NewException(acl.Exception{Patterns: []string{"/page"}, Refuse: true, Reason: "asked for by mail"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	refuse := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/page"}, Refuse: true, Reason: "asked for by mail"}))(t)
 	r := newRig(t, hello, func(c *Config) {
 		settle(c, &acl.Rules{Hosts: []acl.Host{{Match: everywhere(t), Exceptions: []*acl.Exception{refuse}}}})
 	})
@@ -176,14 +168,8 @@ func TestHeed_AnOwnRobotsTextForAHost(t *testing.T) {
 // Of a tunnel no path is seen, so that only what is about the whole site counts;
 // people's tunnels pass.
 func TestHeed_WhatWasSettledHoldsForTunnels(t *testing.T) {
-	whole, err := acl.NewException(acl.Exception{Patterns: []string{"/"}, Refuse: true, Reason: "asked by mail"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	part, err := acl.NewException(acl.Exception{Patterns: []string{"/private"}, Refuse: true, Reason: "asked by mail"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/"}, Refuse: true, Reason: "asked by mail"}))(t)
+	part := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/private"}, Refuse: true, Reason: "asked by mail"}))(t)
 	for _, c := range []struct {
 		name   string
 		rules  *acl.Rules

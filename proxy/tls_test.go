@@ -15,6 +15,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -286,10 +287,7 @@ func TestPostQuantumKeyExchangeIsForClientsElsewhere(t *testing.T) {
 // elsewhere makes the proxy listen where all clients seem to come from ip.
 func (r *rig) elsewhere(ip string) (addr string) {
 	r.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(r.t)
 	go r.proxy.Serve(&seemingListener{l, net.ParseIP(ip)})
 	return l.Addr().String()
 }
@@ -320,9 +318,7 @@ func TestLeavesDifferAndVerifyStrictly(t *testing.T) {
 	var authority interface{ CertPEM() []byte }
 	r := newRig(t, hello, func(c *Config) { authority = c.Leaves.(interface{ CertPEM() []byte }) })
 	root := filepath.Join(t.TempDir(), "root.pem")
-	if err := os.WriteFile(root, authority.CertPEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(root, authority.CertPEM(), 0o600))
 	seen := map[string]bool{}
 	for _, host := range []string{"site.test", "h1.test", "127.0.0.1", strings.Repeat("long-label.", 20) + "test"} {
 		config := r.withoutSNI(host)
@@ -338,9 +334,7 @@ func TestLeavesDifferAndVerifyStrictly(t *testing.T) {
 			seen[id] = true
 		}
 		file := filepath.Join(t.TempDir(), "leaf.pem")
-		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw}), 0o600))
 		check := []string{"verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", root, "-verify_hostname", host, file}
 		if net.ParseIP(host) != nil {
 			check[6] = "-verify_ip"

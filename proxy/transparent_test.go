@@ -16,6 +16,7 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/judge/redirect"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,10 +24,7 @@ import (
 // connected to the original address. change may alter it first; nil does not.
 func (r *rig) redirectedTo(original string, change func(*Transparent)) (addr string) {
 	r.t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	inner := must.Get(net.Listen("tcp", "127.0.0.1:0"))(r.t)
 	l := Transparent{Listener: inner, Original: func(net.Conn) (netip.AddrPort, error) { return netip.ParseAddrPort(original) }}
 	if change != nil {
 		change(&l)
@@ -103,10 +101,7 @@ func TestTransparent_TLSIsInterceptedByTheNameInTheHello(t *testing.T) {
 func get2(t *testing.T, c *testkit.Conn, target string) int {
 	t.Helper()
 	req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://site.test"+target, nil)
-	resp, err := c.HTTP2().RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(c.HTTP2().RoundTrip(req))(t)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 	return resp.StatusCode
@@ -121,10 +116,7 @@ func TestTransparent_HTTP2WithPriorKnowledgeIsJudged(t *testing.T) {
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	t.Cleanup(tr.CloseIdleConnections)
 	for target, status := range map[string]int{"/public": 200, "/private": 403} {
-		resp, err := (&http.Client{Transport: tr}).Get("http://site.test" + target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Client{Transport: tr}).Get("http://site.test" + target))(t)
 		resp.Body.Close()
 		if resp.StatusCode != status || resp.ProtoMajor != 2 {
 			t.Errorf("%s: %s %s", target, resp.Proto, resp.Status)

@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -251,10 +252,7 @@ func TestHeed_ASpareTunnelIsNoRejection(t *testing.T) {
 	r := newRig(t, hello)
 	open := func(host string) *testkit.Conn {
 		c := testkit.Dial(t, r.addr).Connect(host + ":443")
-		tlsConn, err := c.TryTLS(r.trusting(host))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tlsConn := must.Get(c.TryTLS(r.trusting(host)))(t)
 		return tlsConn
 	}
 	used, spare := open("site.test"), open("site.test")

@@ -21,6 +21,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -30,10 +31,7 @@ func settled(t testing.TB, hosts map[string]acl.HTTPS, ports ...uint16) func(*Co
 	t.Helper()
 	r := &acl.Rules{}
 	for text, https := range hosts {
-		pattern, err := acl.ParseHostPattern(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pattern := must.Get(acl.ParseHostPattern(text))(t)
 		r.Hosts = append(r.Hosts, acl.Host{Match: []acl.HostPattern{pattern}, HTTPS: &https, Ports: ports})
 	}
 	return func(c *Config) { c.Rules = r }
@@ -308,9 +306,7 @@ func TestHeed_TheHalvesOfATunnelEndByThemselves(t *testing.T) {
 	c := testkit.Dial(t, r.addr).Connect("echo.test:22")
 	expect(t, c.R, "220 ready\r\n")
 	c.Send(strings.Repeat("x", 1<<20))
-	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Conn.(*net.TCPConn).CloseWrite())
 	if rest := string(c.Rest()); rest != "1048576 octets" {
 		t.Errorf("the site said %q", rest)
 	}
@@ -525,26 +521,14 @@ func (w connWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hello)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	defer client.Close()
-	raw, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(l.Accept())(t)
 	accepted := r.proxy.gate.Admit(raw, r.proxy.turnAway)
 	conn := r.proxy.newClientConn(accepted, accepted, clientInfo(accepted), nil)
-	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n\r\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.ReadRequest(bufio.NewReader(strings.NewReader("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n\r\n"))))(t)
 	request = request.WithContext(withClientConn(t.Context(), conn))
 	request.RemoteAddr = client.LocalAddr().String()
 	answered := make(chan weak.Pointer[exchange])

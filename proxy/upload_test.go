@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 )
 
@@ -117,14 +118,8 @@ func TestTheEndOfAnEarlyAnswerDoesNotWaitForTheUpload(t *testing.T) {
 		t.Cleanup(func() { more.Close() })
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, "POST", "https://site.test/h2", upload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := r.in(t).h2("site.test").RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(ctx, "POST", "https://site.test/h2", upload))(t)
+		resp := must.Get(r.in(t).h2("site.test").RoundTrip(req))(t)
 		whole(t, resp)
 		if e := r.records.target(t, "/h2"); e.Outcome.Status != 405 || e.Outcome.Err != "" {
 			t.Errorf("recorded: %+v", e.Outcome)

@@ -16,6 +16,7 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/fetch"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/usage"
 	"heed/rules"
 )
@@ -219,10 +220,7 @@ func TestUse_AnExceptionAndObserveModeLetPagesThrough(t *testing.T) {
 	html := `<head><meta name="robots" content="noindex"></head>hello`
 	observe, match := acl.Observe, acl.HostPattern{}
 	match, _ = acl.ParseHostPattern("*")
-	allowAll, err := acl.NewException(acl.Exception{Patterns: []string{"/"}, Reason: "agreed"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	allowAll := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/"}, Reason: "agreed"}))(t)
 	tests := []struct {
 		name    string
 		purpose signal.Purpose
@@ -385,9 +383,7 @@ func TestUse_ASlowHead(t *testing.T) {
 				return
 			}
 			first := make([]byte, len("<html><head><title>"))
-			if _, err := io.ReadFull(resp.Body, first); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(resp.Body, first))(t)
 			close(goOn)
 			rest, err := io.ReadAll(resp.Body)
 			if err != nil || string(first)+string(rest) != "<html><head><title>slow</title>" {

@@ -19,6 +19,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/fetch"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -305,10 +306,7 @@ func TestUse_TDMRep(t *testing.T) {
 // robots.txt refuses, by a rule or by what it states of the use, even when an exception of
 // the operator allows that page.
 func TestUse_DocumentsAreNotRequestedForWhatIsRefused(t *testing.T) {
-	exception, err := acl.NewException(acl.Exception{Patterns: []string{"/private"}, Reason: "agreed"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exception := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/private"}, Reason: "agreed"}))(t)
 	match, _ := acl.ParseHostPattern("*")
 	const declares = "License: http://site.test/licence.xml\nUser-agent: *\nDisallow: /private\n"
 	for _, c := range []struct {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // behaviour is something that RFC 9309 leaves open, or that robots.txt files and
@@ -87,15 +89,9 @@ func vectorBegins(t *testing.T, begin string) bool {
 
 // testExists looks for a test in the source files of this folder.
 func testExists(t *testing.T, name string) bool {
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*_test.go"))(t)
 	for _, f := range files {
-		source, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(os.ReadFile(f))(t)
 		if strings.Contains(string(source), "\nfunc "+name+"(t *testing.T)") {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -76,10 +77,7 @@ func TestHeed_SpellingsThatNameNoSinglePlaceAreErrors(t *testing.T) {
 
 func TestHeed_OriginOfAURL(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse("HTTPS://Example.ORG.:443/a/b?c#d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse("HTTPS://Example.ORG.:443/a/b?c#d"))(t)
 	o, err := rules.OriginOf(u)
 	if want := (rules.Origin{Scheme: "https", Host: "example.org", Port: 443}); err != nil || o != want {
 		t.Errorf("%+v (%v), want %+v", o, err, want)
@@ -96,9 +94,7 @@ func TestHeed_OriginOfAURL(t *testing.T) {
 // TestHeed_CanonicalOriginsCostNothing holds the way of every request.
 func TestHeed_CanonicalOriginsCostNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := rules.ParseOrigin("https", "www.example.org:8443"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(rules.ParseOrigin("https", "www.example.org:8443"))(t)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
@@ -22,9 +24,7 @@ func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
 			t.Errorf("%.40q comes back as %.40q, %v", body, got, err)
 		}
 		r, err := zlib.NewReader(bytes.NewReader(s.Zlib))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if by, err := io.ReadAll(r); string(by) != body || err != nil {
 			t.Errorf("others read %.40q, %v", by, err)
 		}
@@ -92,9 +92,7 @@ func TestHeed_ASnapshotIsWrittenAndReadAsJSON(t *testing.T) {
 		t.Fatalf("%s, %v", text, err)
 	}
 	var again Snapshot
-	if err := json.Unmarshal(text, &again); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &again))
 	if twice, _ := json.Marshal(&again); string(twice) != string(text) {
 		t.Errorf("read back: %s\nwritten:   %s", twice, text)
 	}

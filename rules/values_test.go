@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 	"heed/rules/clock"
 	"heed/rules/lint"
@@ -111,10 +112,7 @@ func said(f rules.Field) string {
 func TestHeed_WindowsMayGoOverMidnight(t *testing.T) {
 	t.Parallel()
 	at := func(clock string) time.Time {
-		c, err := time.Parse("15:04", clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(time.Parse("15:04", clock))(t)
 		return c.In(time.FixedZone("east", 2*60*60)) // the same moment, told elsewhere
 	}
 	for _, c := range []struct {

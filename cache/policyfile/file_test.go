@@ -14,29 +14,22 @@ import (
 	"heed/cache"
 	"heed/internal/base/sqlite"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // openFile opens the file in dir; heard is what the log was told.
 func openFile(t *testing.T, dir string, limit int64) (f *File, heard *bytes.Buffer) {
 	t.Helper()
 	heard = &bytes.Buffer{}
-	f, err := Open(filepath.Join(dir, "policies.db"), limit, slog.New(slog.NewTextHandler(heard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = must.Get(Open(filepath.Join(dir, "policies.db"), limit, slog.New(slog.NewTextHandler(heard, nil))))(t)
 	return f, heard
 }
 
 // closeFile closes f and has SQLite go over every page of what it wrote.
 func closeFile(t *testing.T, f *File) {
 	t.Helper()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := sqlite.Open(f.path, "ro", lockTime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Close())
+	c := must.Get(sqlite.Open(f.path, "ro", lockTime))(t)
 	defer c.Close()
 	if row, err := c.One("PRAGMA integrity_check"); err != nil || row[0] != "ok" {
 		t.Errorf("the file is corrupt: %v, %v", row, err)
@@ -206,10 +199,7 @@ func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
 			t.Fatalf("number %d of %d is gone; the log heard %q", n, count, heard)
 		}
 	}
-	info, err := os.Stat(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(f.path))(t)
 	t.Logf("%d bytes, %d of %d policies, limit %d", info.Size(), kept, count, limit)
 	if info.Size() > 2*limit || kept < limit/each/2 {
 		t.Errorf("%d bytes, %d policies", info.Size(), kept)
@@ -248,9 +238,7 @@ func TestRFC9309_ExpiredCopiesAreDeletedFromTheDisk(t *testing.T) {
 	f, _ := openFile(t, t.TempDir(), 1<<30)
 	k := f.ForRoute("").(*fileStore)
 	batch := map[string]change{k.prefix + "old": {record: []byte("r")}}
-	if err := f.db.write(f.limit, batch, time.Now().Add(-maxAge-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.db.write(f.limit, batch, time.Now().Add(-maxAge-time.Hour)))
 	holds(t, k, "old", "r", "")
 	k.Save("new", []byte("r"), nil)
 	f.Flush()
@@ -297,10 +285,7 @@ func right(t *testing.T, f *File, want map[string]string) (found int) {
 func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 	t.Parallel()
 	path, want := filled(t)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(path))(t)
 	for name, bad := range map[string][]byte{
 		"cut in half":    good[:len(good)/2],
 		"cut to a page":  good[:4096],
@@ -312,9 +297,7 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "policies.db")
-			if err := os.WriteFile(path, bad, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, bad, 0o600))
 			f, heard := openFile(t, dir, 1<<30)
 			if n := right(t, f, want); n != 0 {
 				t.Errorf("%d policies are found", n)
@@ -342,10 +325,7 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 	t.Parallel()
 	path, want := filled(t)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(path))(t)
 	rounds := uint64(8)
 	if testkit.Full {
 		rounds = 80
@@ -362,9 +342,7 @@ func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 			bad[at] ^= byte(1 << r.IntN(8))
 		}
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "policies.db"), bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, "policies.db"), bad, 0o600))
 		f, heard := openFile(t, dir, 1<<30)
 		if right(t, f, want) == len(want) {
 			all++
@@ -393,9 +371,7 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	t.Parallel()
 	path, want := filled(t)
 	f, heard := openFile(t, filepath.Dir(path), 1<<30)
-	if err := os.Truncate(path, 8192); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Truncate(path, 8192))
 	if n := right(t, f, want); n != 0 {
 		t.Logf("%d were still found", n)
 	}
@@ -434,10 +410,7 @@ func TestHeed_LookingIntoTheFileLeavesItAsItIs(t *testing.T) {
 	holds(t, OpenReadOnly(f.path, "way"), "key", "r", "s")
 	closeFile(t, f)
 	path := f.path
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(path))(t)
 	holds(t, OpenReadOnly(path, "way"), "key", "r", "s")
 	lacks(t, OpenReadOnly(path, "another way"), "key")
 	if k := OpenReadOnly(path, "way"); k.Save("key", []byte("r2"), nil) || k.Drop("key") {

@@ -23,6 +23,7 @@ import (
 	"heed/cache"
 	"heed/internal/base/sqlite"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -127,9 +128,7 @@ func TestHeed_AFullDisk(t *testing.T) {
 	holds(t, k, "key 7", "r", string(body)) // it waits
 	lacks(t, k, "before")
 	k.Save("key 7", []byte("r2"), body)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(ballast))
 	if !f.Flush() {
 		t.Fatalf("it does not fit: %+v", f.Health())
 	}
@@ -153,9 +152,7 @@ func TestHeed_AFullDiskThatHasRoomAgainIsNoticed(t *testing.T) {
 	k := f.ForRoute("")
 	k.Save("key", []byte("r"), bytes.Repeat([]byte("x"), 1<<20))
 	testkit.Until(t, "the failure shows", func() bool { return f.Health().Why != "" })
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(ballast))
 	testkit.Until(t, "the failure is over", func() bool { return f.Health().Why == "" })
 	closeFile(t, f)
 	saysSo(t, heard, toldTrouble, 1)
@@ -172,9 +169,7 @@ func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
 			if err == nil {
 				_, err = c.Exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; UPDATE policy SET saved = saved")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return func() { c.Close() }
 		},
 		"read-only": func(t *testing.T, path string) func() { return readOnly(t, filepath.Dir(path)) },
@@ -231,9 +226,7 @@ func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 	k := f.ForRoute("")
 	k.Save("before", []byte("r"), nil)
 	f.Flush()
-	if err := os.Remove(f.path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(f.path))
 	k.Save("key", []byte("r"), []byte("s"))
 	if !f.Flush() {
 		t.Errorf("%+v", f.Health())
@@ -244,9 +237,7 @@ func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 	f, _ = openFile(t, dir, 1<<30)
 	holds(t, f.ForRoute(""), "key", "r", "s")
 	other, _ := filled(t)
-	if err := os.Rename(other, f.path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(other, f.path))
 	f.ForRoute("").Save("key", []byte("r2"), []byte("s2"))
 	f.Flush()
 	holds(t, f.ForRoute(""), "key", "r2", "s2")
@@ -261,9 +252,7 @@ func TestHeed_AFileBesideThePoliciesIsRemovedWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	killed := func(f *File) cache.PolicyStore {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(f.path))); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.CopyFS(dir, os.DirFS(filepath.Dir(f.path))))
 		next, _ := openFile(t, dir, 1<<30)
 		t.Cleanup(func() { closeFile(t, next) })
 		return next.ForRoute("")
@@ -275,10 +264,7 @@ func TestHeed_AFileBesideThePoliciesIsRemovedWhileItIsUsed(t *testing.T) {
 	k := f.ForRoute("")
 	k.Save("old\n", []byte("r"), nil)
 	f.Flush()
-	old, err := os.ReadFile(f.path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(os.ReadFile(f.path + "-wal"))(t)
 	for i, spoil := range []func() error{
 		remove(f, "-wal"), remove(f, "-shm"), func() error { return errors.Join(remove(f, "-wal")(), remove(f, "-shm")()) },
 		func() error { return errors.Join(remove(f, "-wal")(), os.WriteFile(f.path+"-wal", old, 0o600)) },
@@ -286,9 +272,7 @@ func TestHeed_AFileBesideThePoliciesIsRemovedWhileItIsUsed(t *testing.T) {
 		before, after := fmt.Sprint("before ", i), fmt.Sprint("after ", i)
 		k.Save(before, []byte("r"), []byte("s"))
 		f.Flush()
-		if err := spoil(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, spoil())
 		k.Save(after, []byte("r"), []byte("s"))
 		if !f.Flush() {
 			t.Errorf("%+v", f.Health())
@@ -302,9 +286,7 @@ func TestHeed_AFileBesideThePoliciesIsRemovedWhileItIsUsed(t *testing.T) {
 	}
 	k.Drop("old\n")
 	f.Flush()
-	if err := errors.Join(remove(f, "-wal")(), remove(f, "-shm")()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(remove(f, "-wal")(), remove(f, "-shm")()))
 	lacks(t, killed(f), "old\n")
 	closeFile(t, f)
 }
@@ -314,10 +296,7 @@ func TestHeed_AFileBesideThePoliciesIsRemovedWhileItIsUsed(t *testing.T) {
 func TestHeed_ADamagedPageAnywhere(t *testing.T) {
 	t.Parallel()
 	path, want := filled(t)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(path))(t)
 	pages, step := len(good)/os.Getpagesize(), 61
 	if testkit.Full {
 		step = 1
@@ -327,9 +306,7 @@ func TestHeed_ADamagedPageAnywhere(t *testing.T) {
 			bad := bytes.Clone(good)
 			copy(bad[page*os.Getpagesize():], bytes.Repeat([]byte{fill}, os.Getpagesize()))
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "policies.db"), bad, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(dir, "policies.db"), bad, 0o600))
 			f, _ := openFile(t, dir, 1<<30)
 			right(t, f, want)
 			k := f.ForRoute("")
@@ -428,9 +405,7 @@ func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
 	f, _ := openFile(t, dir, 1<<30)
 	c, o, ask := restart(f, site)
 	ask(&asked)
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Close())
 	if had, err := c.Purge(t.Context(), o); !had || err == nil || !strings.Contains(err.Error(), "on disk cannot be removed now") {
 		t.Errorf("%v, %v", had, err)
 	}
@@ -495,9 +470,7 @@ func TestHeed_ARowOfOtherTypesIsDamage(t *testing.T) {
 			_, err = c.Exec(change)
 			err = errors.Join(err, c.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		f, heard := openFile(t, dir, 1<<30)
 		k := f.ForRoute("")
 		k.Save("new", []byte("r"), nil)
@@ -514,9 +487,7 @@ func TestHeed_ARowOfOtherTypesIsDamage(t *testing.T) {
 func TestHeed_APipeInPlaceOfTheFileIsAnError(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policies.db")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(path, 0o600))
 	if _, err := Open(path, 1<<30, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "it is a pipe or a device") {
 		t.Errorf("the error is %v", err)
 	}
@@ -540,9 +511,7 @@ func TestHeed_TwoWithOneFile(t *testing.T) {
 	if got, _, ok := b.Load("second"); !ok || string(got) != "b" {
 		t.Errorf("the second has %q of what it saved", got)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, first.Close())
 	if !second.Flush() || second.Health().Why != "" {
 		t.Errorf("after the first has ended the second has %+v", second.Health())
 	}
@@ -557,14 +526,9 @@ func TestHeed_TwoWithOneFile(t *testing.T) {
 // nothing of it is moved.
 func TestHeed_TheDatabaseOfSomethingElseIsLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
-	c, err := sqlite.Open(path, "rwc", lockTime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(sqlite.Open(path, "rwc", lockTime))(t)
 	defer c.Close() // its rows are in the log
-	if _, err := c.Exec("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Exec("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)"))(t)
 	if _, err := Open(path, 1<<20, slog.New(slog.DiscardHandler)); !errors.Is(err, errForeign) {
 		t.Errorf("opened, %v", err)
 	}

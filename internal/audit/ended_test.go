@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -20,9 +21,7 @@ func TestHeed_LinesWaitForFlush(t *testing.T) {
 	ended := time.Now()
 	for _, target := range []string{"/1", "/2", "/3"} {
 		e := newEntry(target)
-		if err := l.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Decided(e))
 		l.Ended(e)
 	}
 	if woken != 1 || out.Len() > 0 {
@@ -99,9 +98,7 @@ func TestHeed_ALineThatCannotBeMadeIsAnError(t *testing.T) {
 	l := NewLog(faulty{slog.NewJSONHandler(&bytes.Buffer{}, nil)}, nil)
 	l.WriteLater(func() {})
 	e := newEntry("/")
-	if err := l.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Decided(e))
 	l.Ended(e)
 	if l.Flush(); l.Err() == nil || l.Decided(newEntry("/")) == nil {
 		t.Error("a decision is accepted although lines cannot be made")

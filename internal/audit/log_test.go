@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -65,9 +66,7 @@ func TestHeed_WhatIsOddInNewRulesIsLogged(t *testing.T) {
 		e := newEntry("/x")
 		e.Policy = rules.New(rules.Source{State: rules.Available}, []byte("Disallow: /a\nUser-agent: *\nCrawl-delay: soon\n\ufeffDisallow: /b\nDisallow: /x\n"))
 		e.PolicyAge = age
-		if err := l.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Decided(e))
 		if l.Ended(e); lines(t, &out)[0]["robots_note"] != want {
 			t.Errorf("after %v: %s", age, out.String())
 		}
@@ -136,9 +135,7 @@ func TestHeed_NoDecisionIsAcceptedWhileTheLogCannotBeWritten(t *testing.T) {
 		return nil
 	})
 	first := newEntry("/first")
-	if err := l.Decided(first); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Decided(first))
 	l.Ended(first) // the line that shows it
 	if err := l.Decided(newEntry("/second")); !errors.Is(err, errFull) || l.Err() == nil {
 		t.Errorf("accepted with %v", err)

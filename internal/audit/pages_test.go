@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -31,9 +32,7 @@ func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 		case i == 7:
 			e = partEntry("https://a.test/news", rules.Allow, 403, true)
 		}
-		if err := l.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Decided(e))
 		l.Ended(e)
 		counted.Add(e, time.Now())
 	}

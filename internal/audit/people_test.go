@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -20,9 +21,7 @@ func TestHeed_ExemptClientsAreCountedOnceADay(t *testing.T) {
 		e := newEntry("/")
 		e.Time, e.Client, e.ClientName, e.Judged, e.Host = day, client, "office", NotJudged, "somewhere.test"
 		e.Decision = rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonExempt}
-		if err := l.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Decided(e))
 		l.Ended(e)
 	}
 	l.tick(day)

@@ -5,14 +5,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func newPrivacy(t testing.TB, clients Clients) *Privacy {
 	t.Helper()
-	p, err := NewPrivacy(clients, []string{"*token*", "key", "*apikey", "*password*", "sig", "*signature", "*sessionid"}, bytes.Repeat([]byte{7}, PrivacyKeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPrivacy(clients, []string{"*token*", "key", "*apikey", "*password*", "sig", "*signature", "*sessionid"}, bytes.Repeat([]byte{7}, PrivacyKeySize)))(t)
 	return p
 }
 
@@ -65,10 +64,7 @@ func hide(p *Privacy, c string) string {
 // Sites take secrets in other forms than name=value, which are hidden in a query.
 func TestHeed_SecretsInPairsAndInJSONAreHidden(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrivacy(ClientsFull, []string{"token", "*password*", "^code"}, make([]byte, PrivacyKeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPrivacy(ClientsFull, []string{"token", "*password*", "^code"}, make([]byte, PrivacyKeySize)))(t)
 	for _, s := range []string{
 		`/a?q={"token":"5ecret"}`, `/a?q={"a":"x/y?z","b":{"Password": "5ecret/1"}}&c=2`, `/a?q=%7B%22token%22%3A%225ecret%22%7D&c=2`,
 		`/a?q=%257B%2522token%2522%253A%25225ecret%2522%257D`, `/a?q={\"token\":\"5ecret\"}`, `/a?{'token':'5ecret'}`, `/a?q={token:5ecret}`, `/a?q=[{"access_token":"5ecret"}]`,
@@ -94,10 +90,7 @@ func TestHeed_WhatIsHiddenCanBeComparedByWhoHasTheKeyAlone(t *testing.T) {
 	if !strings.HasSuffix(b, a[len("/a?"):]) {
 		t.Errorf("%s and %s do not show the same value", a, b)
 	}
-	other, err := NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize)))(t)
 	if c, _ := other.Redact("/a?token=x"); c == a {
 		t.Errorf("two keys gave the same %s", c)
 	}
@@ -194,10 +187,7 @@ func BenchmarkRedact(b *testing.B) {
 // Secrets are found among octets that are no text, and these are kept.
 func TestRedact_OctetsThatAreNoText(t *testing.T) {
 	t.Parallel()
-	p, err := NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize)))(t)
 	for target, want := range map[string]string{
 		"/\xff%zz|\"{^}?q=\xfe&token=\xc3(\x00&r=%":   "/\xff%zz|\"{^}?q=\xfe&token=HASH&r=%",
 		"/caf\u00e9?\xfftoken\xff=a\xffb;c":           "/caf\u00e9?\xfftoken\xff=HASH",

@@ -9,6 +9,7 @@ import (
 	"heed/internal/check/why"
 	"heed/internal/judge/acl"
 	"heed/internal/pace"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -35,9 +36,7 @@ func TestHeed_TheExplanationSaysTheDelay(t *testing.T) {
 		a, err := j.Ask(t.Context(), "TestBot/1", "http://site.test/a", func(context.Context, rules.Origin, string) (*rules.Policy, string, string) {
 			return p, "robots.txt", why.ByFile
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		steps := why.Judgement(a, nil)
 		if got := strings.Join(steps[len(steps)-1].Lines, "|"); got != c.want || steps[len(steps)-1].Label != "Delay" {
 			t.Errorf("%q: %q, want %q", c.lines, got, c.want)

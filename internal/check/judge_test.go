@@ -9,6 +9,7 @@ import (
 	"heed/internal/check/why"
 	"heed/internal/judge/acl"
 	"heed/internal/pace"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -26,10 +27,7 @@ func TestHeed_AnAddressOfHeedsOwnIsALoop(t *testing.T) {
 	t.Parallel()
 	self := &acl.Addrs{}
 	self.Add(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3128})
-	allow, err := acl.NewException(acl.Exception{Patterns: []string{"/"}, Reason: "letter 7"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	allow := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/"}, Reason: "letter 7"}))(t)
 	own := policyWith(rules.Source{State: rules.Unreachable, NoConnection: true, Err: acl.ErrSelf}, "")
 	for url, policy := range map[string]policyOf{
 		"http://127.0.0.1:3128/":    policyWith(rules.Source{State: rules.Available}, ""),
@@ -83,10 +81,7 @@ func TestHeed_ADelayHasWhatElseBoundsRequests(t *testing.T) {
 	} {
 		j := &Judge{Now: time.Now, Delays: true, Rules: &acl.Rules{Mode: c.mode, Clients: []acl.Client{*c.client}}}
 		j.Pacing = pace.Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second, ObeyVisits: c.obey}
-		a, err := j.Ask(t.Context(), "TestBot", "http://h.test/", policyWith(rules.Source{State: rules.Available}, text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(j.Ask(t.Context(), "TestBot", "http://h.test/", policyWith(rules.Source{State: rules.Available}, text)))(t)
 		if d := a.Delay; len(d.Visits) != c.visits || d.Open != c.open || d.MaxWait != c.wait || d.Unkept != c.unkept || d.Seconds != 4 {
 			t.Errorf("%+v: %+v", c, d)
 		}
@@ -100,10 +95,7 @@ func TestHeed_ADelayIsThatOfEachName(t *testing.T) {
 	text := "User-agent: NewsBot\nCrawl-delay: 2\nVisit-time: 0000-1200\nDisallow: /x\n\nUser-agent: Lab\nCrawl-delay: 3\nVisit-time: 0600-1800\nDisallow: /x\n"
 	j := &Judge{Now: time.Now, Delays: true, Rules: &acl.Rules{Clients: []acl.Client{{Agent: rules.Declare("NewsBot")}}}}
 	j.Pacing = pace.Settings{MaxDelay: time.Hour, ObeyVisits: true}
-	a, err := j.Ask(t.Context(), "Lab/1", "http://h.test/", policyWith(rules.Source{State: rules.Available}, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(j.Ask(t.Context(), "Lab/1", "http://h.test/", policyWith(rules.Source{State: rules.Available}, text)))(t)
 	if d := a.Delay; d.Seconds != 3 || d.Group != "lab" || len(d.Visits) != 2 || d.Open != 0.25 {
 		t.Errorf("%+v", d)
 	}

@@ -5,23 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
 func TestParsedTextsAreBounded(t *testing.T) {
 	p := newParsed(rules.Standard)
-	o, _, err := rules.ParseURL("http://h.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o, _ := must.Two(rules.ParseURL("http://h.test/"))(t)
 	same := p.policy(o, someRules)
 	if p.policy(o, someRules) != same {
 		t.Error("the same text was parsed twice")
 	}
-	other, _, err := rules.ParseURL("http://other.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other, _ := must.Two(rules.ParseURL("http://other.test/"))(t)
 	sitemap := someRules + "Sitemap: https://h.test/map.xml\n"
 	if p.policy(o, sitemap) != p.policy(other, sitemap) {
 		t.Error("a text that means the same everywhere was parsed twice")

@@ -7,6 +7,7 @@ import (
 
 	"heed/internal/check/why"
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 	"heed/rules"
 )
@@ -14,19 +15,10 @@ import (
 // The explanation of a verdict for a client of the settings has the settings in force for it.
 func TestHeed_TheExplanationHasTheSettingsOfTheClient(t *testing.T) {
 	t.Parallel()
-	key, err := passport.NewKey(time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := passport.NewSigner(key, "https://bots.example/news.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(passport.NewKey(time.Time{}))(t)
+	signer := must.Get(passport.NewSigner(key, "https://bots.example/news.json"))(t)
 	hosts := func(name string, h acl.Host) acl.Host {
-		p, err := acl.ParseHostPattern(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(acl.ParseHostPattern(name))(t)
 		h.Match = []acl.HostPattern{p}
 		return h
 	}
@@ -58,10 +50,7 @@ func TestHeed_TheExplanationHasTheSettingsOfTheClient(t *testing.T) {
 		{"sent", "https://a.test/", "sends User-Agent: SentBot/2"},
 	} {
 		j.Client = c.client
-		a, err := j.Ask(t.Context(), "Lab/1", c.url, policyWith(rules.Source{State: rules.Available}, ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(j.Ask(t.Context(), "Lab/1", c.url, policyWith(rules.Source{State: rules.Available}, "")))(t)
 		var lines []string
 		for _, s := range why.Judgement(a, nil) {
 			if s.Label == "Settings" {

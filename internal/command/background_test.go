@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // place is a state directory with the real heed in it.
@@ -75,14 +76,9 @@ func (p *place) end() {
 // awaitLock waits until no heed holds the place.
 func (p *place) awaitLock() {
 	p.t.Helper()
-	f, err := os.OpenFile(filepath.Join(p.state, "lock"), os.O_RDWR, 0)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(filepath.Join(p.state, "lock"), os.O_RDWR, 0))(p.t)
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		p.t.Fatal(err)
-	}
+	must.OK(p.t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 }
 
 // site is a site that counts how often its robots.txt is asked for.
@@ -96,10 +92,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.url = "http://" + l.Addr().String()
 	server := &http.Server{Handler: http.HandlerFunc(s.answer)}
 	go server.Serve(l)
@@ -163,9 +156,7 @@ func TestOtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
 	if again := p.pid(); again != first || first == 0 {
 		t.Fatalf("the second run has heed %d, the first had %d", again, first)
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, "proxy.toml"), []byte("contact = \"bot@example.org\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(p.dir, "proxy.toml"), []byte("contact = \"bot@example.org\"\n"), 0o600))
 	p.ok("run", "--quiet", "--", "true")
 	if next := p.pid(); next == first || next == 0 {
 		t.Errorf("with other settings, the heed is %d as before (%d)", next, first)
@@ -196,22 +187,15 @@ func TestASecondSignalEndsHeedAtOnce(t *testing.T) {
 		<-r.Context().Done() // never answers
 	}
 	cmd := newPlace(t).heed("serve", "--listen", "127.0.0.1:0")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stderr := must.Get(cmd.StderrPipe())(t)
+	must.OK(t, cmd.Start())
 	defer cmd.Process.Kill()
 	said := bufio.NewReader(stderr)
 	conn := testkit.Dial(t, after(t, said, "listens on http://"))
 	conn.Send("GET " + slow.url + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(slow.url, "http://") + "\r\n\r\n")
 	<-arrived
 	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 		after(t, said, "heed: stopping")
 	}
 	var exit *exec.ExitError
@@ -239,31 +223,21 @@ func TestAKilledRunTakesItsProxyWithIt(t *testing.T) {
 	t.Parallel()
 	p, s := newPlace(t), newSite(t)
 	pipe := filepath.Join(p.dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(pipe, 0o600))
 	cmd := p.heed("run", "--quiet", "--", "sh", "-c", `echo "$http_proxy" > "$0"; read forever`, pipe)
 	stdin, err := cmd.StdinPipe() // its end ends the command that heed leaves behind
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer stdin.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	said, err := os.ReadFile(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	addr := strings.TrimPrefix(strings.TrimSpace(string(said)), "http://")
 	conn := testkit.Dial(t, addr)
 	conn.Send("GET " + s.url + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(s.url, "http://") + "\r\n\r\n")
 	if answer := conn.Answer("GET"); answer.StatusCode != 200 {
 		t.Fatalf("through the run's proxy: %v", answer.Status)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
 	conn.Closed()
 	if c, err := net.Dial("tcp", addr); err == nil {
@@ -277,21 +251,15 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	p := newPlace(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
 		pipe := filepath.Join(t.TempDir(), "pipe")
-		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Mkfifo(pipe, 0o600))
 		cmd := p.heed("run", "--quiet", "--", "sh", "-c",
 			`trap 'exit 3' TERM INT HUP USR1; : > "$0"; while :; do sleep 0.02; done`, pipe)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, which would send it to the command as well
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Start())
 		if _, err := os.ReadFile(pipe); err != nil { // now the trap is set
 			t.Fatal(err)
 		}
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Process.Signal(sig))
 		var exit *exec.ExitError
 		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 			t.Errorf("%v: the run ends with %v, want the command's status 3", sig, err)
@@ -303,17 +271,13 @@ func TestABackgroundHeedThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.ok("ca", "path")
-	if err := os.Chmod(filepath.Join(p.state, "ca-key.pem"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(filepath.Join(p.state, "ca-key.pem"), 0o644))
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := p.heed("run", "--", "true")
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 	defer stop()
 	var exit *exec.ExitError

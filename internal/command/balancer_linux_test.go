@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // newHAProxy starts Debian's HAProxy with the servers of one backend, and returns where it
@@ -41,9 +42,7 @@ backend heeds
 	cmd := exec.Command(testkit.Program(t, "haproxy"), "-db", "-q", "-f", file)
 	cmd.Stderr = os.Stderr
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -78,14 +77,9 @@ func TestHeed_KnowsTheClientsOfALoadBalancer(t *testing.T) {
 		}
 	}))
 	t.Cleanup(site.Close)
-	hash, err := bcrypt.GenerateFromPassword([]byte("sesame"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := must.Get(bcrypt.GenerateFromPassword([]byte("sesame"), bcrypt.MinCost))(t)
 	users := testkit.Write(t, filepath.Join(t.TempDir(), "users"), "ann:"+string(hash)+"\n")
-	if err := os.Chmod(users, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(users, 0o600))
 	var heeds []*testkit.Heed
 	servers, ready := "", []string(nil)
 	for i, how := range []string{"send-proxy-v2", "send-proxy"} {
@@ -205,9 +199,6 @@ func turnsOfClients(t *testing.T, balancer string, heeds []*testkit.Heed) {
 
 func dialFrom(t *testing.T, from, to string) net.Conn {
 	t.Helper()
-	c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get((&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to))(t)
 	return c
 }

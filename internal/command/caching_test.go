@@ -11,6 +11,7 @@ import (
 
 	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A site behind Debian's Squid with the lines of the manual sees each page once, and heed
@@ -77,15 +78,9 @@ func cache(t *testing.T, scheme, program, certgen string) {
 	c := trusting(t, h)
 	get := func(agent, path string) (status int, age string) {
 		t.Helper()
-		req, err := http.NewRequest(http.MethodGet, site+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest(http.MethodGet, site+path, nil))(t)
 		req.Header.Set("User-Agent", agent)
-		resp, err := c.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Do(req))(t)
 		resp.Body.Close()
 		return resp.StatusCode, resp.Header.Get("Age")
 	}

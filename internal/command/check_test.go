@@ -14,6 +14,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const someRules = "User-agent: *\nDisallow: /private\n\nUser-agent: GoodBot\nAllow: /\n"
@@ -43,9 +44,7 @@ func TestCheckAsJSON(t *testing.T) {
 	robots := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)
 	s := heed(t, "", "check", "--json", "--robots", robots, "--agent", "GoodBot/1.0", "https://h.test/private?a=<b>")
 	var got control.Judgement
-	if err := json.Unmarshal([]byte(s.out), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(s.out), &got))
 	if d := got.Delay; d == nil {
 		t.Error("the judgement has no delay")
 	}

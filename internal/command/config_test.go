@@ -15,6 +15,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -39,9 +40,7 @@ func TestConfigCheckFindsWhatStartingWould(t *testing.T) {
 	fails("[https]\nca_cert = \"mine/ca.pem\"\nca_key = \"other/ca-key.pem\"", "does not belong to the certificate")
 	fails("[upstream]\nca_file = \"none.pem\"", "upstream.ca_file: the CA file cannot be read")
 	fails("[upstream]\nca_file = \"mine/ca-key.pem\"", "upstream.ca_file: the CA file "+filepath.Join(dir, "mine", "ca-key.pem")+" holds no certificate")
-	if err := os.Chmod(filepath.Join(dir, "mine", "ca-key.pem"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(filepath.Join(dir, "mine", "ca-key.pem"), 0o644))
 	fails(well, "chmod 600")
 }
 
@@ -138,9 +137,7 @@ func TestConfigShow_ShowsWhatWasChanged(t *testing.T) {
 func TestShownSettingsAreSettings(t *testing.T) {
 	c := fixture.Agreed(t)
 	var out bytes.Buffer
-	if err := (&ConfigShowCmd{FileFlags: config.FileFlags{Config: c.File}}).Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (&ConfigShowCmd{FileFlags: config.FileFlags{Config: c.File}}).Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}))
 	again, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "again.toml"), out.String()), testkit.BuiltIn(t))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -153,10 +150,7 @@ func TestShownSettingsAreSettings(t *testing.T) {
 func TestAListOfHostsThatPinIsUsedWhenAskedFor(t *testing.T) {
 	https := func(text, host string) acl.HTTPS {
 		t.Helper()
-		r, err := fixture.Settings(t, text).Rules(time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(fixture.Settings(t, text).Rules(time.Now))(t)
 		return r.For(nil, rules.Origin{Scheme: "https", Host: host, Port: 443}, time.Now()).HTTPS()
 	}
 	const asked = "[https]\npinned = \"host-only\"\n"
@@ -200,9 +194,7 @@ upstream = "file:secret"
 	for _, c := range []ConfigShowCmd{{JSON: true}, {}} {
 		out.Reset()
 		c.FileFlags = config.FileFlags{Config: file}
-		if err := c.Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}))
 		if strings.Contains(out.String(), "hunter2") || json.Valid(out.Bytes()) != c.JSON {
 			t.Errorf("a password is shown, or it is no JSON:\n%s", out.String())
 		}

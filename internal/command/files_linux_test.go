@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A process that may open 64 files serves the connections that it admits: those that it turns
@@ -20,10 +21,7 @@ import (
 func TestAdmittedConnectionsHaveFiles(t *testing.T) {
 	t.Parallel()
 	all, answer := make(chan struct{}, 200), make(chan struct{})
-	site, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	site := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/robots.txt" {
 			<-answer
@@ -33,15 +31,11 @@ func TestAdmittedConnectionsHaveFiles(t *testing.T) {
 	defer server.Close()
 	p := newPlace(t)
 	addr, file := testkit.FreeAddr(t), filepath.Join(t.TempDir(), "proxy.toml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "listen = %q\n", addr), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, fmt.Appendf(nil, "listen = %q\n", addr), 0o600))
 	cmd := exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --config "$1"`, testkit.Binary(t), file)
 	cmd.Env = p.heed("serve").Env
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	defer func() {
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
@@ -58,10 +52,7 @@ func TestAdmittedConnectionsHaveFiles(t *testing.T) {
 	statuses := map[int]int{} // 0: closed without an answer
 	var clients sync.WaitGroup
 	for range 120 {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", addr))(t)
 		clients.Go(func() {
 			defer c.Close()
 			fmt.Fprintf(c, "GET http://%s/page HTTP/1.1\r\nHost: %[1]s\r\nUser-Agent: Bot/1\r\n\r\n", site.Addr())

@@ -18,6 +18,7 @@ import (
 
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // fleetSite answers for any number of names. Its robots.txt can be held back.
@@ -274,9 +275,7 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 	store := testkit.NewRedis(t)
 	heeds := fleetOf(t, site, "redis://"+store.Addr)
 	config := filepath.Join(t.TempDir(), "proxy.toml")
-	if err := os.WriteFile(config, []byte(site.config("operator", "redis://"+store.Addr)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(config, []byte(site.config("operator", "redis://"+store.Addr)), 0o600))
 	ofFleet := func(verb string, args ...string) (stdout, stderr string, code int) {
 		return cacheCommand(t, t.TempDir(), append([]string{verb, "--fleet", "--config", config}, args...)...)
 	}
@@ -292,9 +291,7 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 		t.Errorf("show: status %d\n%s%s", code, out, errs)
 	}
 	list := filepath.Join(t.TempDir(), "list")
-	if err := os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600))
 	if out, errs, code := ofFleet("warm", list); code != 0 || strings.Count(out, "available") != 2 {
 		t.Errorf("warm: status %d\n%s%s", code, out, errs)
 	}
@@ -391,9 +388,7 @@ func TestAReloadReadsThePasswordOfTheStore(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "store")
 	write := func(url string) {
 		t.Helper()
-		if err := os.WriteFile(secret, []byte(url+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(secret, []byte(url+"\n"), 0o600))
 	}
 	acl("one")
 	write("redis://heed:one@" + server.Addr)
@@ -424,9 +419,7 @@ func TestConfigCheckTriesTheStore(t *testing.T) {
 	check := func(store string, args ...string) (string, int) {
 		t.Helper()
 		config := filepath.Join(t.TempDir(), "proxy.toml")
-		if err := os.WriteFile(config, []byte(fmt.Sprintf("# of a test\n[fleet]\nurl = %q\n", store)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(config, []byte(fmt.Sprintf("# of a test\n[fleet]\nurl = %q\n", store)), 0o600))
 		_, errs, code := commandBeside(t, t.TempDir(), append([]string{"config", "check", "--config", config}, args...)...)
 		return errs, code
 	}

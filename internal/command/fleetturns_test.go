@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // siteDelay is what the site of these tests asks for between requests.
@@ -173,10 +174,7 @@ func TestAHeedWithoutItsStoreFromTheStartIsNotReady(t *testing.T) {
 	config := pacedConfig(site, fmt.Sprintf("[fleet]\nurl = %q\n[admin]\nlisten = %q\n", "redis://"+store.Addr, admin))
 	h := testkit.Start(t, testkit.Options{Config: strings.Replace(config, `"20m"`, `"1s"`, 1)})
 	c := pacedClient(t, h)
-	resp, err := c.Get(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(c.Get(page))(t)
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), "has not reached the store of its fleet, "+store.Addr) || len(starts(site)) > 0 {
@@ -205,10 +203,7 @@ func TestNoBurstAfterARestart(t *testing.T) {
 	h := testkit.Start(t, testkit.Options{Config: config})
 	ask := func() {
 		t.Helper()
-		resp, err := pacedClient(t, h).Get(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(pacedClient(t, h).Get(page))(t)
 		resp.Body.Close()
 	}
 	ask()
@@ -222,9 +217,7 @@ func TestNoBurstAfterARestart(t *testing.T) {
 
 	h.Signal(syscall.SIGTERM)
 	h.Exit()
-	if err := os.WriteFile(filepath.Join(h.State, "turns.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(h.State, "turns.json"), []byte("{"), 0o600))
 	h = testkit.Start(t, testkit.Options{Config: config, State: h.State})
 	ask()
 	h.Await("that the file cannot be read", func(r testkit.Record) bool {

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // rulesOf returns the lines of nftables in the topic gateway under the comment
@@ -50,10 +51,7 @@ func gateway(t *testing.T, mode, count string) {
 	for _, program := range []string{"unshare", "ip", "curl", "nft", "nginx"} {
 		testkit.Program(t, program)
 	}
-	story, err := filepath.Abs("testdata/gateway/story.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	story := must.Get(filepath.Abs("testdata/gateway/story.sh"))(t)
 	dir := t.TempDir()
 	ca := testkit.NewCA(t)
 	cert, key := ca.Leaf(t, "site.test")

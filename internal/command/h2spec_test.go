@@ -17,15 +17,13 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // throughHeed listens for connections and hands each on through a tunnel of
 // its own, so that a client which knows no proxies meets heed's own TLS in it.
 func throughHeed(t *testing.T) (port string, use func(*testkit.Heed)) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	_, port, _ = net.SplitHostPort(l.Addr().String())
 	serve := func(h *testkit.Heed) {
@@ -72,10 +70,7 @@ var knownFailures = map[string]string{
 func TestRFC9113_TheInterceptedSideConforms(t *testing.T) {
 	t.Parallel()
 	authority := testkit.NewCA(t)
-	cert, err := tls.LoadX509KeyPair(authority.Leaf(t, "localhost"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(authority.Leaf(t, "localhost")))(t)
 	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
 			http.NotFound(w, r)
@@ -132,10 +127,7 @@ func h2spec(t *testing.T, port string) (cases map[string]bool, out []byte) {
 // readReport returns for each case of a JUnit report whether it passed.
 func readReport(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	var report struct {
 		Suites []struct {
 			Cases []struct {
@@ -146,9 +138,7 @@ func readReport(t *testing.T, file string) map[string]bool {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	if err := xml.Unmarshal(text, &report); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, xml.Unmarshal(text, &report))
 	cases := map[string]bool{}
 	for _, suite := range report.Suites {
 		for _, c := range suite.Cases {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Under systemd stderr is a socket of the journal, which JOURNAL_STREAM names: lines of the
@@ -31,16 +32,11 @@ func TestHeed_LogLinesHaveAPriorityInTheJournal(t *testing.T) {
 		{"another stream", "text", `^time=.* msg=decision `, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ends := must.Get(syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0))(t)
 			read, write := os.NewFile(uintptr(ends[0]), "journal"), os.NewFile(uintptr(ends[1]), "stderr")
 			defer read.Close()
 			var id syscall.Stat_t
-			if err := syscall.Fstat(ends[1], &id); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, syscall.Fstat(ends[1], &id))
 			if !c.named {
 				id.Ino++
 			}
@@ -50,9 +46,7 @@ func TestHeed_LogLinesHaveAPriorityInTheJournal(t *testing.T) {
 			heed.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions, fmt.Sprintf("JOURNAL_STREAM=%d:%d", id.Dev, id.Ino)}
 			heed.Stderr = write
 			testkit.NotOrphaned(heed)
-			if err := heed.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, heed.Start())
 			write.Close()
 			defer heed.Wait()
 			defer heed.Process.Signal(syscall.SIGTERM)

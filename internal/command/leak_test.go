@@ -21,6 +21,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // The passwords that are looked for. They have characters that are written in
@@ -76,10 +77,7 @@ func (c tappedConn) Read(p []byte) (int, error) {
 // for TLS, the wire holds what was inside.
 func serveTapped(t *testing.T, w *wire, secure *tls.Config, h http.Handler) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	addr = l.Addr().String()
 	if secure != nil {
 		l = tls.NewListener(l, secure)
@@ -92,10 +90,7 @@ func serveTapped(t *testing.T, w *wire, secure *tls.Config, h http.Handler) (add
 
 // leakSite is a site that keeps every octet it is sent.
 func leakSite(t *testing.T, w *wire, authority *testkit.CA) (plain, secure string) {
-	cert, err := tls.LoadX509KeyPair(authority.Leaf(t, "leak.test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(authority.Leaf(t, "leak.test")))(t)
 	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/robots.txt":
@@ -179,10 +174,7 @@ func TestCredentialsDoNotLeak(t *testing.T) {
 func testLeaks(t *testing.T, upstream bool) {
 	authority, atSite, atUpstream := testkit.NewCA(t), &wire{}, &wire{}
 	plain, secure := leakSite(t, atSite, authority)
-	hash, err := bcrypt.GenerateFromPassword([]byte(clientPassword), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hash := must.Get(bcrypt.GenerateFromPassword([]byte(clientPassword), bcrypt.MinCost))(t)
 	dir := t.TempDir()
 	users := writeSecret(t, filepath.Join(dir, "users"), "ann:"+string(hash)+"\n")
 	way := fmt.Sprintf("resolve = { \"leak.test:80\" = %q, \"leak.test:443\" = %q }\n", plain, secure)
@@ -236,9 +228,7 @@ func testLeaks(t *testing.T, upstream bool) {
 
 func writeSecret(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -246,17 +236,14 @@ func writeSecret(t *testing.T, path, text string) string {
 func stored(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		data, err := os.ReadFile(path)
 		all.WriteString(path + "\n" + string(data))
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all.String()
 }
 

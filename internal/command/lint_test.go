@@ -11,6 +11,7 @@ import (
 
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules/lint"
 )
 
@@ -56,9 +57,7 @@ func TestLintAsJSONAndForASite(t *testing.T) {
 			Serious              bool
 		}
 		var got finding
-		if err := json.Unmarshal([]byte(s.out), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(s.out), &got))
 		want := finding{file, 2, 11, kind, "https://h.test/<a>", kind.Means(), kind.Instead(), true}
 		if got != want || s.status != console.ExitNo {
 			t.Errorf("%q: got %+v, want %+v", site, got, want)

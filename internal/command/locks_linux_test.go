@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // watched is a running heed with an admin listener, and a site.
@@ -49,10 +50,7 @@ func (w *watched) file(name string) string { return filepath.Join(w.State, name)
 // ask requests a page through heed, and returns the status.
 func (w *watched) ask(path string) int {
 	w.t.Helper()
-	resp, err := w.proxied.Get(w.site + path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	resp := must.Get(w.proxied.Get(w.site + path))(w.t)
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode
@@ -63,14 +61,8 @@ func (w *watched) page(method, path string) (int, string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel() // ends a stream
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+w.admin+path, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, method, "http://"+w.admin+path, nil))(w.t)
+	resp := must.Get(http.DefaultClient.Do(r))(w.t)
 	defer resp.Body.Close()
 	if strings.HasPrefix(path, "/live/") {
 		return resp.StatusCode, ""
@@ -122,10 +114,7 @@ func (w *watched) held(after string) {
 // dashboardPages are the patterns of its pages, with id in place of that of a decision.
 func dashboardPages(t *testing.T, id string) (all [][2]string) {
 	t.Helper()
-	source, err := os.ReadFile("../daemon/admin/dashboard/dashboard.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("../daemon/admin/dashboard/dashboard.go"))(t)
 	for _, m := range regexp.MustCompile(`(?:page|HandleFunc)\("(?:(GET|POST) )?(/[^"]*)"`).FindAllStringSubmatch(string(source), -1) {
 		path := strings.NewReplacer("{$}", "", "{id}", id, "{name}", "style.css", "{topic}", "record", "{action}", "forget").Replace(m[2])
 		all = append(all, [2]string{m[1], path})
@@ -140,10 +129,7 @@ func dashboardPages(t *testing.T, id string) (all [][2]string) {
 // commands.
 func readers(t *testing.T) (all [][]string) {
 	t.Helper()
-	parser, err := kong.New(grammarFor(nil), kong.Name("heed"), kong.Vars{"version": ""})
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(kong.New(grammarFor(nil), kong.Name("heed"), kong.Vars{"version": ""}))(t)
 	// What a command needs beside the file.
 	needs := map[string][]string{
 		"run": {"--", "true"}, "why": {"http://site.test/page.html"}, "check": {"--agent", "x", "http://site.test/"},
@@ -209,12 +195,8 @@ func TestHeed_TheLocksOnItsDatabasesAreKept(t *testing.T) {
 
 	links := t.TempDir()
 	symbolic, hard := filepath.Join(links, "symbolic.db"), filepath.Join(filepath.Dir(w.State), "hard.db")
-	if err := os.Symlink(record, symbolic); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(record, hard); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(record, symbolic))
+	must.OK(t, os.Link(record, hard))
 	for _, line := range readers(t) {
 		for _, path := range []string{record, symbolic, hard} {
 			args := strings.Split(strings.ReplaceAll(strings.Join(line, "\n"), "FILE", path), "\n")
@@ -226,10 +208,7 @@ func TestHeed_TheLocksOnItsDatabasesAreKept(t *testing.T) {
 		}
 	}
 
-	settings, err := os.ReadFile(w.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := must.Get(os.ReadFile(w.File))(t)
 	for _, reload := range []string{"", "[access]\nusers = \"" + record + "\"\n", "[https]\nca_cert = \"" + hard + "\"\nca_key = \"" + symbolic + "\"\n", "[upstream]\nca_file = \"" + record + "-shm\"\n", "[cache]\nfile = \"" + hard + "\"\n"} {
 		text := strings.Replace(string(settings), "[admin]", reload+"[admin]", 1)
 		if strings.HasPrefix(reload, "[upstream]") {
@@ -267,9 +246,6 @@ func TestHeed_TheLocksOnItsDatabasesAreKept(t *testing.T) {
 
 // descriptors returns the number of files that heed has open.
 func (w *watched) descriptors() int {
-	all, err := os.ReadDir("/proc/" + strconv.Itoa(w.Pid()) + "/fd")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	all := must.Get(os.ReadDir("/proc/" + strconv.Itoa(w.Pid()) + "/fd"))(w.t)
 	return len(all)
 }

@@ -23,6 +23,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
 )
@@ -54,10 +55,7 @@ func chapter(text, heading string) (string, bool) {
 func model(t *testing.T) *kong.Application {
 	t.Helper()
 	var g grammar
-	parser, err := kong.New(&g, kong.Name("heed"), kong.Vars{"version": "0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(kong.New(&g, kong.Name("heed"), kong.Vars{"version": "0"}))(t)
 	return parser.Model
 }
 
@@ -66,10 +64,7 @@ func model(t *testing.T) *kong.Application {
 func TestGrammarFor_HoldsTheVerbThatIsNamed(t *testing.T) {
 	t.Parallel()
 	nodes := func(g any) map[string]string {
-		parser, err := kong.New(g, kong.Name("heed"), kong.Vars{"version": "0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		parser := must.Get(kong.New(g, kong.Name("heed"), kong.Vars{"version": "0"}))(t)
 		all := map[string]string{}
 		for _, verb := range parser.Model.Children {
 			for _, leaf := range verb.Leaves(false) {
@@ -304,19 +299,13 @@ func TestManual_ListsEveryMemberOfARefusal(t *testing.T) {
 // the constant first arguments of slog.String and the like, and of appendText.
 func logFields(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("../audit/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob("../audit/*.go"))(t)
 	var found []string
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
@@ -390,10 +379,7 @@ func TestManual_TestsThatItNamesExist(t *testing.T) {
 					t.Errorf("%s: there are no tests in %s", topic.Name, m[1])
 				}
 				for _, path := range paths {
-					text, err := os.ReadFile(path)
-					if err != nil {
-						t.Fatal(err)
-					}
+					text := must.Get(os.ReadFile(path))(t)
 					tests += string(text)
 				}
 			}
@@ -413,10 +399,7 @@ func TestManual_TestsThatItNamesExist(t *testing.T) {
 
 func TestReadme_IsAFrontPageThatLeadsToTheManual(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
 	readme := string(text)
 	if lines := strings.Count(readme, "\n"); lines > 200 {
 		t.Errorf("the README has %d lines", lines)
@@ -478,17 +461,14 @@ func TestManual_PlacesToLookExist(t *testing.T) {
 func sourceText(t *testing.T) string {
 	t.Helper()
 	var code strings.Builder
-	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".go", ".yml", ".service"}, filepath.Ext(path)) {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		code.Write(text)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return code.String()
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/output/manual"
+	"heed/internal/tools/testkit/must"
 )
 
 // The commands of the manual about the record are run, and what they print is
@@ -16,10 +17,7 @@ func TestManual_CommandsAboutTheRecordAreRunByScripts(t *testing.T) {
 	bare := strings.NewReplacer("'", "", `"`, "")
 	scripts := ""
 	for _, name := range []string{"auditing.txtar", "site_writes.txtar", "audit_prove.txtar"} {
-		text, err := os.ReadFile(filepath.Join("testdata", "script", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("testdata", "script", name)))(t)
 		scripts += bare.Replace(string(text))
 	}
 	found := 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A bot in a network whose only exit is heed, as in the topic containers of the
@@ -18,10 +19,7 @@ func TestANetworkWithNoOtherWayOut(t *testing.T) {
 	for _, program := range []string{"unshare", "ip", "curl"} {
 		testkit.Program(t, program)
 	}
-	story, err := filepath.Abs("testdata/network/story.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	story := must.Get(filepath.Abs("testdata/network/story.sh"))(t)
 	dir := t.TempDir()
 	// All that the story starts ends with its first process.
 	args := []string{"--net", "--mount", "--pid", "--fork", "--kill-child", "sh", story, testkit.Binary(t), dir}

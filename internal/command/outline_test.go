@@ -5,16 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
+
 	"github.com/alecthomas/kong"
 )
 
 // The outline has each command with each flag that its --help lists.
 func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
 	t.Parallel()
-	top, err := Outline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(Outline())(t)
 	find := func(path []string) *Verb {
 		v := top
 		for i := range path {
@@ -54,10 +53,7 @@ func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
 // Each part of help.txt is that of a command, and each command without others below it has one.
 func TestOutline_HelpIsThatOfItsCommands(t *testing.T) {
 	t.Parallel()
-	top, err := Outline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(Outline())(t)
 	parts := 0
 	var count func(v *Verb)
 	count = func(v *Verb) {
@@ -84,10 +80,7 @@ func TestFlagOf(t *testing.T) {
 		By     string `enum:"x,y," default:"" placeholder:"WAY" help:"h"`
 		JSON   bool   `name:"json" help:"h"`
 	}
-	parser, err := kong.New(&g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(kong.New(&g))(t)
 	all := map[string]Flag{}
 	for _, f := range parser.Model.Flags {
 		all[f.Name] = flagOf(f)

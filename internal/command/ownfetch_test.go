@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // heed reaches sites through the nginx that asks it, with the lines of the manual: heed's own
@@ -36,9 +37,7 @@ func TestHeedsOwnFetchPassesTheProxyThatAsks(t *testing.T) {
 		Replace(testkit.ManualLines(t, "other-proxies", "# nginx.conf, in http"))
 	nginx := exec.Command(testkit.Program(t, "nginx"), "-c", testkit.Write(t, filepath.Join(dir, "nginx.conf"), testkit.NginxAround(dir, lines)))
 	testkit.NotOrphaned(nginx)
-	if err := nginx.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, nginx.Start())
 	t.Cleanup(func() { nginx.Process.Signal(syscall.SIGTERM); nginx.Wait() }) // its worker ends with it
 	testkit.Start(t, testkit.Options{Config: fmt.Sprintf("listen = \"127.0.0.1:0\"\naccess.private_destinations = \"allow\"\nupstream.proxy = %q\n[[listener]]\naddress = %q\nmode = \"authorize\"\ntrust = [\"127.0.0.1\"]\n", "http://"+gateway, asked)})
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: gateway})}, Timeout: testkit.Patience}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/internal/pace"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_WaitingRequestsAreListedWithTheirClients(t *testing.T) {
@@ -18,9 +19,7 @@ func TestHeed_WaitingRequestsAreListedWithTheirClients(t *testing.T) {
 		{Origin: "http://busy.test", Waiting: 0, Waiters: []pace.Waiter{}},
 	}
 	var out strings.Builder
-	if err := printWaiters(&out, sites); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, printWaiters(&out, sites))
 	want := `
 SITE              CLIENT                                              REQUEST           WAITS SINCE    STARTS
 http://slow.test  127.0.0.1 (newsbot)                                 GET /\x1b[31mred  12:00:30 (4s)  in 16s

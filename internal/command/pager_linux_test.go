@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/output/manual"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHelp_UsesThePagerOnATerminal(t *testing.T) {
@@ -31,9 +32,7 @@ func TestHelp_UsesThePagerOnATerminal(t *testing.T) {
 				cmd.Env = append(cmd.Env, c.pager)
 			}
 			cmd.Stdout = program
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Start())
 			program.Close()
 			screen, err := io.ReadAll(person)
 			if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal without programs ends

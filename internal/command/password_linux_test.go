@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // A password that a person types is asked for twice and is not shown.
@@ -22,21 +24,14 @@ func TestConfigPassword_IsNotShownWhileItIsTyped(t *testing.T) {
 			var out bytes.Buffer
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = program, &out, program
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Start())
 			program.Close()
 			screen := bufio.NewReader(person)
 			shown := ""
 			for _, typed := range []string{"sesame", c.again} {
-				prompt, err := screen.ReadString(':')
-				if err != nil {
-					t.Fatal(err)
-				}
+				prompt := must.Get(screen.ReadString(':'))(t)
 				shown += prompt
-				if _, err := person.WriteString(typed + "\n"); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(person.WriteString(typed + "\n"))(t)
 			}
 			for line, err := "", error(nil); err == nil; shown += line {
 				line, err = screen.ReadString('\n')

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // siteKinds are the robots.txt files of the sites of a lab, and which pages they do not
@@ -73,10 +74,7 @@ func newSiteLab(t *testing.T, n int) *siteLab {
 	})}
 	var listeners []net.Listener
 	for i := range n {
-		at, err := net.Listen("tcp", fmt.Sprintf("127.5.%d.%d:0", i/250, i%250+1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(net.Listen("tcp", fmt.Sprintf("127.5.%d.%d:0", i/250, i%250+1)))(t)
 		listeners = append(listeners, at)
 		number[at.Addr().String()] = i
 		l.sites = append(l.sites, "http://"+at.Addr().String())
@@ -154,10 +152,7 @@ func TestPlan_SumsAreThoseOfCheck(t *testing.T) {
 		sites, ofEach = 1000, 1000
 	}
 	l, p := newSiteLab(t, sites), newPlace(t)
-	list, err := os.Create(filepath.Join(p.dir, "list"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(os.Create(filepath.Join(p.dir, "list")))(t)
 	defer list.Close()
 	lines, want := bufio.NewWriter(list), map[string][2]int64{}
 	l.pages(ofEach, func(i int, url string, refused bool) {
@@ -168,9 +163,7 @@ func TestPlan_SumsAreThoseOfCheck(t *testing.T) {
 		}
 		want[l.sites[i]] = n
 	})
-	if err := lines.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, lines.Flush())
 	same := func(what string, got map[string][2]int64, times int32) {
 		t.Helper()
 		for i, site := range l.sites {
@@ -217,9 +210,7 @@ func (l *siteLab) batch(t *testing.T, p *place, ofEach int) map[string][2]int64 
 			URL     string
 			Allowed bool
 		}
-		if err := json.Unmarshal(line, &a); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal(line, &a))
 		site := strings.Join(strings.SplitN(a.URL, "/", 4)[:3], "/")
 		n := got[site]
 		if n[0]++; !a.Allowed {
@@ -236,32 +227,22 @@ func TestPlan_AnInterruptPrintsWhatThereIs(t *testing.T) {
 	hangs := make(chan struct{})
 	gone := make(chan struct{})
 	silent := http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(hangs); <-gone })}
-	at, err := net.Listen("tcp", "127.6.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(net.Listen("tcp", "127.6.0.1:0"))(t)
 	go silent.Serve(at)
 	defer silent.Close()
 	defer close(gone)
 	l, p := newSiteLab(t, 10), newPlace(t)
 	cmd := p.heed("plan", "--json", "--agent", "PlanBot/1.0")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	defer cmd.Process.Kill()
 	l.pages(50, func(_ int, url string, _ bool) { fmt.Fprintln(in, url) })
 	fmt.Fprintf(in, "http://%s/\n", at.Addr())
 	in.Close()
 	<-hangs
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // its status follows
 	got, total := sums(t, out.Bytes())
 	judged := int64(0)
@@ -277,10 +258,7 @@ func TestPlan_AnInterruptPrintsWhatThereIs(t *testing.T) {
 // waited for is on the terminal; what was not read is counted, and the rest is planned.
 func TestPlan_SitemapsOfASiteHaveABudget(t *testing.T) {
 	t.Parallel()
-	at, err := net.Listen("tcp", "127.6.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(net.Listen("tcp", "127.6.0.2:0"))(t)
 	var asked atomic.Int32
 	site := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -308,9 +286,7 @@ func TestPlan_SitemapsOfASiteHaveABudget(t *testing.T) {
 	cmd.Stdin = strings.NewReader(fmt.Sprintf("http://%s/a\nhttp://%[1]s/b\n", at.Addr()))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, program
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	program.Close()
 	screen, _ := io.ReadAll(person) // how a terminal without programs ends is an error
 	_ = cmd.Wait()                  // its status follows
@@ -339,10 +315,7 @@ func TestPlan_ACrawlIsAsPlanned(t *testing.T) {
 	var seen [3]atomic.Int64
 	p, list := newPlace(t), ""
 	for i, delay := range delays {
-		at, err := net.Listen("tcp", fmt.Sprintf("127.7.0.%d:0", i+1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(net.Listen("tcp", fmt.Sprintf("127.7.0.%d:0", i+1)))(t)
 		site := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/robots.txt" {
 				fmt.Fprintf(w, "User-agent: *\nCrawl-delay: %s\nDisallow: /*7\n", delay)
@@ -363,9 +336,7 @@ func TestPlan_ACrawlIsAsPlanned(t *testing.T) {
 	bySite := map[string]planned{}
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var line planned
-		if err := d.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, d.Decode(&line))
 		bySite[line.Site] = line
 	}
 	var busy sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // What is wrong is said in a sentence with what to do next, before any request.
@@ -85,10 +86,7 @@ func TestPlan_OfWhatHeedRecordedHasTheSamePages(t *testing.T) {
 	h := testkit.Serve(t, "[log]\nformat = \"json\"\n")
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr})}}
 	for path, status := range map[string]int{"/open": 200, "/private/x": 403} {
-		resp, err := client.Get(site.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get(site.URL + path))(t)
 		resp.Body.Close()
 		if resp.StatusCode != status {
 			t.Errorf("%s: %s", path, resp.Status)

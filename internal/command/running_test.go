@@ -16,6 +16,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestCheckAsksTheHeedThatRuns(t *testing.T) {
@@ -130,10 +131,7 @@ func TestWhatDidNotHappenIsSaidSo(t *testing.T) {
 	h := testkit.Serve(t, client)
 	through := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr})}}
 	for path, says := range map[string]string{"/open": "the site received User-Agent: MirrorBot/1.0", "/private": "the site received nothing; an allowed request would have had User-Agent: MirrorBot/1.0"} {
-		r, err := through.Get(site.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(through.Get(site.URL + path))(t)
 		r.Body.Close()
 		testkit.Until(t, "heed why "+path, func() bool {
 			return strings.Contains(strings.Join(strings.Fields(heed(t, "", "why", site.URL+path).out), " "), says)

@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // TestMain has several tests run at once: they wait more than they compute.
@@ -283,9 +284,7 @@ func (s *story) holder(state string) int {
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, err)
 	defer file.Close()
 	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 		return 0 // it was free, and is again when the file is closed
@@ -313,10 +312,7 @@ func (s *story) replays() {
 // endBackground ends the heeds that `heed run` left behind and waits until
 // they are gone, so that nothing of a story outlives it.
 func (s *story) endBackground() {
-	states, err := filepath.Glob(s.state + "*")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	states := must.Get(filepath.Glob(s.state + "*"))(s.t)
 	for _, state := range states {
 		pid := s.holder(state)
 		if pid == 0 || s.heed != nil && pid == s.heed.Pid() {
@@ -335,10 +331,7 @@ func (s *story) endBackground() {
 
 // end ends a process and waits until it has given its lock back.
 func (s *story) end(pid int, lock string) {
-	file, err := os.Open(lock)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	file := must.Get(os.Open(lock))(s.t)
 	defer file.Close()
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		s.t.Errorf("ending the background heed: %v", err)

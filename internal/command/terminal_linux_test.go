@@ -17,29 +17,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // terminal opens a new terminal: keyboard and screen at one end, what programs
 // see at the other.
 func terminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	person = must.Get(os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { person.Close() })
 	fd := int(person.Fd())
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	number := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
+	must.OK(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	program = must.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { program.Close() })
 	return person, program
 }
@@ -62,24 +52,18 @@ func ctrlC(t *testing.T, flags []string) {
 	cmd := newPlace(t).heed(args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	defer cmd.Process.Kill()
 	program.Close() // its own copy stays
 	screen := bufio.NewReader(person)
 	after(t, screen, "ready")
 	send := func(signals ...syscall.Signal) {
 		for _, s := range signals {
-			if err := cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Process.Signal(s))
 		}
 	}
 	send(syscall.SIGSTOP) // so that the command is done with the first before heed could send a second
-	if _, err := person.WriteString("\x03"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.WriteString("\x03"))(t)
 	after(t, screen, "interrupted")
 	send(syscall.SIGCONT, syscall.SIGUSR2) // heed passes on in order: behind this one, none is left
 	after(t, screen, "second")
@@ -104,15 +88,11 @@ func TestWarmShowsProgressOnATerminal(t *testing.T) {
 	site.hold = func(string) { <-held }
 	h := testkit.Start(t, testkit.Options{Config: site.config("heed", "")})
 	list := filepath.Join(t.TempDir(), "list")
-	if err := os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600))
 	cmd := exec.Command(testkit.Binary(t), "cache", "warm", list)
 	cmd.Env = []string{"HEED_STATE=" + h.State}
 	cmd.Stderr = program // its results go elsewhere
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	program.Close()
 	screen := make([]byte, 4096)
 	shows := func(want string) {
@@ -139,9 +119,7 @@ func TestOnATerminalOnlyHeedsOwnColoursAreObeyed(t *testing.T) {
 	t.Parallel()
 	const hostile = "\x1b[2J\x1b[32m\u009b1m\u202e\x7f"
 	file := filepath.Join(t.TempDir(), "robots.txt")
-	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /"+hostile+"*\nDisallow: /\nDisalow: /a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("User-agent: *\nDisallow: /"+hostile+"*\nDisallow: /\nDisalow: /a\n"), 0o600))
 	for _, args := range [][]string{
 		{"check", "--explain", "--robots", file, "--agent", "x" + hostile, "https://h.test/%1B%5B2J%1B%5B32m%C2%9B1m%E2%80%AE%7F"},
 		{"lint", file},
@@ -150,9 +128,7 @@ func TestOnATerminalOnlyHeedsOwnColoursAreObeyed(t *testing.T) {
 		cmd := exec.Command(testkit.Binary(t), args...)
 		cmd.Env = []string{"HEED_STATE=" + t.TempDir(), "TERM=xterm"}
 		cmd.Stdout, cmd.Stderr = program, program
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Start())
 		program.Close()
 		screen, _ := io.ReadAll(person) // ends with an error when the last program has let go of it
 		_ = cmd.Wait()                  // what it says of the file is another test's

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHostsAreReachedInWaysOfTheirOwn(t *testing.T) {
@@ -81,10 +82,7 @@ func newCertSite(t *testing.T, names ...string) *certSite {
 	t.Helper()
 	s := &certSite{ca: testkit.NewCA(t), leafs: map[string]tls.Certificate{}}
 	for _, name := range names {
-		cert, err := tls.LoadX509KeyPair(s.ca.Leaf(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cert := must.Get(tls.LoadX509KeyPair(s.ca.Leaf(t, name)))(t)
 		s.leafs[name] = cert
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,10 +112,7 @@ func newCertSite(t *testing.T, names ...string) *certSite {
 // hash is the SHA-256 of what of picks from a name's certificate.
 func (s *certSite) hash(t *testing.T, name string, of func(*x509.Certificate) []byte) string {
 	t.Helper()
-	leaf, err := x509.ParseCertificate(s.leafs[name].Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	leaf := must.Get(x509.ParseCertificate(s.leafs[name].Certificate[0]))(t)
 	sum := sha256.Sum256(of(leaf))
 	return hex.EncodeToString(sum[:])
 }
@@ -201,9 +196,7 @@ func TestFilesOfAHostsWayThatDoNotFit(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(open, text, 0o640)
 	}
-	if err := errors.Join(err, syscall.Mkfifo(pipe, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err, syscall.Mkfifo(pipe, 0o600)))
 	for settings, want := range map[string]string{
 		`ca_file = "none.pem"`:                                           "ca_file: the CA file cannot be read",
 		fmt.Sprintf("ca_file = %q", key):                                 "holds no certificate",

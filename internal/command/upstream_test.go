@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // trusting is client for one that trusts the heed's CA.
@@ -28,15 +29,9 @@ func trusting(t *testing.T, h *testkit.Heed) *http.Client {
 // answer asks for an address and returns status, Proxy-Status and body.
 func answer(t *testing.T, c *http.Client, address string) (status int, proxyStatus, body string) {
 	t.Helper()
-	resp, err := c.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(c.Get(address))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header.Get("Proxy-Status"), string(text)
 }
 
@@ -62,10 +57,7 @@ func newFar(t *testing.T, seen, tunnelled string) *far {
 
 func (f *far) address(t *testing.T, scheme, name string) string {
 	t.Helper()
-	_, port, err := net.SplitHostPort(f.o.Addr(name, scheme))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, port := must.Two(net.SplitHostPort(f.o.Addr(name, scheme)))(t)
 	return scheme + "://" + name + ":" + port
 }
 
@@ -172,15 +164,11 @@ func TestTheUpstreamProxyAndItsPasswordMayStandElsewhere(t *testing.T) {
 	squid := testkit.NewSquid(t, f.o.CA, true, "site.test", "tunnel.test")
 	u := url.URL{Scheme: "http", Host: squid.Addr, User: credentials(true)}
 	secret := filepath.Join(t.TempDir(), "upstream")
-	if err := os.WriteFile(secret, []byte(u.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(secret, []byte(u.String()+"\n"), 0o600))
 	f.visit(t, testkit.Options{Config: f.config("file:"+secret, "")})
 	f.visit(t, testkit.Options{Config: f.config("env:NEXT_PROXY", ""), Env: []string{"NEXT_PROXY=" + u.String()}})
 
-	if err := os.Chmod(secret, 0o604); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(secret, 0o604))
 	open := testkit.Launch(t, testkit.Options{Config: f.config("file:"+secret, "")})
 	if status := open.Exit(); status == 0 || !strings.Contains(open.Stderr(), "upstream.proxy: the file "+secret+" can be read by everyone (mode 0604): run `chmod o= "+secret+"`") {
 		t.Errorf("with a file that everybody can read heed ends with %d:\n%s", status, open.Stderr())
@@ -238,9 +226,7 @@ func TestUpstream_WrongCredentialsAreTheProxysAndEndWithAReload(t *testing.T) {
 	write := func(password string) {
 		t.Helper()
 		text := fmt.Sprintf("http://%s:%s@%s\n", testkit.UpstreamUser, password, squid.Addr)
-		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(secret, []byte(text), 0o600))
 	}
 	write("wrong")
 	h := testkit.Start(t, testkit.Options{Config: f.config("file:"+secret, "")})

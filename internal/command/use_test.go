@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Pages in the habits of well-known generators, in every coding, come from nginx to a
@@ -31,10 +32,7 @@ func TestPagesAreTheSameForClientsWithAPurpose(t *testing.T) {
 	files := map[string]string{}
 	var paths []string
 	for _, name := range heads {
-		page, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(os.ReadFile(name))(t)
 		page = append(page, bytes.Repeat([]byte("<p>text of the page\n"), 500)...)
 		for coding, body := range coded(t, page) {
 			path := "/" + coding + "/" + filepath.Base(name)
@@ -55,24 +53,15 @@ purpose = ["agent", "archive"]
 `})
 	c := trusting(t, h)
 	ask := func(agent, path, byteRange string) (int, http.Header, []byte) {
-		r, err := http.NewRequest(http.MethodGet, "http://site.test"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodGet, "http://site.test"+path, nil))(t)
 		r.Header.Set("User-Agent", agent)
 		r.Header.Set("Accept-Encoding", "identity")
 		if byteRange != "" {
 			r.Header.Set("Range", byteRange)
 		}
-		resp, err := c.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Do(r))(t)
 		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(io.ReadAll(resp.Body))(t)
 		resp.Header.Del("Date")
 		return resp.StatusCode, resp.Header, body
 	}
@@ -107,17 +96,10 @@ func coded(t *testing.T, page []byte) map[string][]byte {
 	t.Helper()
 	var zipped, br bytes.Buffer
 	for _, w := range []io.WriteCloser{gzip.NewWriter(&zipped), brotli.NewWriter(&br)} {
-		if _, err := w.Write(page); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write(page))(t)
+		must.OK(t, w.Close())
 	}
-	z, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zstd.NewWriter(nil))(t)
 	defer z.Close()
 	return map[string][]byte{"identity": page, "gzip": zipped.Bytes(), "br": br.Bytes(), "zstd": z.EncodeAll(page, nil)}
 }

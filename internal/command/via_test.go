@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // compression returns what nginx's packaged configuration sets of compression; what
@@ -17,10 +18,7 @@ import (
 func compression(t *testing.T) string {
 	t.Helper()
 	const debian = "gzip on;"
-	version, err := exec.Command(testkit.Program(t, "nginx"), "-V").CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := must.Get(exec.Command(testkit.Program(t, "nginx"), "-V").CombinedOutput())(t)
 	path := regexp.MustCompile(`--conf-path=(\S+)`).FindSubmatch(version)
 	if path == nil {
 		return debian
@@ -47,15 +45,9 @@ func TestHeed_NginxCompressesForRequestsWithoutVia(t *testing.T) {
 	h := testkit.Start(t, testkit.Options{Config: o.Config("") + "\n[[host]]\nmatch = [\"without.test\"]\nvia = false\n"})
 	size := func(address string) int {
 		t.Helper()
-		r, err := http.NewRequest(http.MethodGet, address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodGet, address, nil))(t)
 		r.Header.Set("Accept-Encoding", "gzip") // else net/http would undo it
-		resp, err := trusting(t, h).Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(trusting(t, h).Do(r))(t)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // pod is a user and the groups under which a platform runs heed, and a volume of it.
@@ -44,9 +45,7 @@ func newPod(t *testing.T, uid, gid uint32, fsGroup int, mode fs.FileMode) *pod {
 
 func (p *pod) do(all ...error) {
 	p.t.Helper()
-	if err := errors.Join(all...); err != nil {
-		p.t.Fatal(err)
-	}
+	must.OK(p.t, errors.Join(all...))
 }
 
 // options run heed as the user of the pod.
@@ -91,10 +90,7 @@ func (p *pod) once(site string, variables ...string) *testkit.Heed {
 	p.t.Helper()
 	h := testkit.Start(p.t, p.options(variables...))
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr}), DisableKeepAlives: true}}
-	r, err := client.Get(site + "/open")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	r := must.Get(client.Get(site + "/open"))(p.t)
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
 		p.t.Errorf("status %d", r.StatusCode)

@@ -131,10 +131,10 @@ func (c *Config) Destinations() *acl.Destinations {
 		d.Private = c.loopbackOnly()
 	}
 	for _, text := range c.Access.AllowTo {
-		d.Allow = append(d.Allow, must(acl.ParseDestination(text)))
+		d.Allow = append(d.Allow, checked(acl.ParseDestination(text)))
 	}
 	for _, text := range c.Access.RefuseTo {
-		d.Refuse = append(d.Refuse, must(acl.ParseDestination(text)))
+		d.Refuse = append(d.Refuse, checked(acl.ParseDestination(text)))
 	}
 	return d
 }

@@ -244,8 +244,8 @@ func BuiltIn(defaults []byte) (*Config, error) {
 // maxFile is the greatest size of a file with settings in bytes.
 const maxFile = 8 << 20
 
-// must returns a value of settings that have been checked, so that there is no error.
-func must[T any](v T, err error) T {
+// checked returns a value of settings that have been checked, so that there is no error.
+func checked[T any](v T, err error) T {
 	if err != nil {
 		panic("a setting that was checked: " + err.Error())
 	}

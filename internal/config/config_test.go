@@ -14,6 +14,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -29,9 +30,7 @@ func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".toml"), func(t *testing.T) {
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			text, want, _ := strings.Cut(string(data), "\n#= ")
 			want = strings.ReplaceAll(strings.TrimSpace(want), "\n#= ", "\n")
 			broken := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text+"\n")
@@ -65,10 +64,7 @@ func defaultPacing() PacingConfig {
 }
 
 func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
-	got, err := Load("", testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Load("", testkit.BuiltIn(t)))(t)
 	limits := defaultLimits()
 	want := &Config{
 		Listen: Addresses{"127.0.0.1:3128"}, ProxyProtocol: []string{},
@@ -143,10 +139,7 @@ body_time = "30s"
 resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
 response_header_timeout = "1h30m"
 `)
-	c, err := Load(file, testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
 	limits := defaultLimits()
 	limits.Connections, limits.URIBytes, limits.BodyTime = 1000, 8<<10, 30*time.Second
 	want := Config{
@@ -183,16 +176,11 @@ func TestHeed_SettingsThatOthersCanChangeAreNotFound(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put := func(text string) {
 		testkit.Write(t, FileName, text)
-		if err := os.Chmod(FileName, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(FileName, 0o666))
 	}
 	app := &console.App{Defaults: defaults}
 	put("# as built in\nprofile = \"standard\"\n")
-	before, err := (&FileFlags{}).Load(app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get((&FileFlags{}).Load(app))(t)
 	for _, text := range []string{"[upstream]\nproxy = \"http://p.test:1\"\n", "no = \"such key\"\n"} {
 		put(text)
 		_, found := (&FileFlags{}).Load(app)
@@ -211,10 +199,7 @@ func TestHeed_SettingsThatOthersCanChangeAreNotFound(t *testing.T) {
 
 func TestHeed_HashFollowsTheSettingsAndNotTheFile(t *testing.T) {
 	load := func(text string) *Config {
-		c, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), text), testkit.BuiltIn(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), text), testkit.BuiltIn(t)))(t)
 		return c
 	}
 	plain, spelledOut := load(""), load("drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
@@ -260,22 +245,13 @@ https = "tunnel"
 match = ["a.test"]
 https = "refuse"
 `)
-	c, err := Load(file, testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Rules(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
+	r := must.Get(c.Rules(time.Now))(t)
 	for host, want := range map[string]acl.HTTPS{
 		"www.example.org": acl.HostOnly, "a.xn--bcher-kva.example": acl.HostOnly, "[2001:db8::1]": acl.HostOnly,
 		"a.test": acl.NoHTTPS, "b.test": acl.HostOnly, "a.test:8443": acl.Tunnel,
 	} {
-		o, err := rules.ParseOrigin("https", host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(rules.ParseOrigin("https", host))(t)
 		out := r.For(nil, o, time.Now())
 		if got := out.HTTPS(); got != want {
 			t.Errorf("%s: %s, want %s", host, got, want)

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // The file that is read follows from the flags, the environment and the working
@@ -71,10 +72,7 @@ func TestHeed_AReloadReadsTheFileOfTheStart(t *testing.T) {
 	t.Chdir(dir)
 	a, none := &console.App{Defaults: testkit.BuiltIn(t)}, FileFlags{NoConfig: true}
 	file := testkit.Write(t, filepath.Join(dir, FileName), "contact = \"bot@example.org\"\n")
-	before, err := (&FileFlags{}).Load(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get((&FileFlags{}).Load(a))(t)
 	t.Chdir(t.TempDir())
 	testkit.Write(t, FileName, "[server]\n")
 	if again, err := (&FileFlags{}).Again(a, before); err != nil || again.File != file {
@@ -83,9 +81,7 @@ func TestHeed_AReloadReadsTheFileOfTheStart(t *testing.T) {
 	if again, err := none.Again(a, &Config{}); err != nil || again.File != "" {
 		t.Errorf("with no file: %v, %v", again, err)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(file))
 	if _, err := (&FileFlags{}).Again(a, before); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("the file of the start is gone: %v", err)
 	}

@@ -95,7 +95,7 @@ var PinnedText string
 func pinnedPatterns() (out []acl.HostPattern) {
 	for line := range strings.Lines(PinnedText) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			out = append(out, must(acl.ParseHostPattern(line)))
+			out = append(out, checked(acl.ParseHostPattern(line)))
 		}
 	}
 	return out
@@ -190,7 +190,7 @@ func (h *HostConfig) host() acl.Host {
 	}
 	for _, e := range []acl.Exception{{Refuse: true, Patterns: h.Refuse}, {Patterns: h.Allow}} {
 		if e.Reason, e.Expires, e.Clients = h.Reason, h.Expires.Time, h.Clients; len(e.Patterns) > 0 {
-			t.Exceptions = append(t.Exceptions, must(acl.NewException(e)))
+			t.Exceptions = append(t.Exceptions, checked(acl.NewException(e)))
 		}
 	}
 	return t
@@ -199,7 +199,7 @@ func (h *HostConfig) host() acl.Host {
 // patterns returns Match for package acl.
 func (h *HostConfig) patterns() (all []acl.HostPattern) {
 	for _, text := range h.Match {
-		all = append(all, must(acl.ParseHostPattern(text)))
+		all = append(all, checked(acl.ParseHostPattern(text)))
 	}
 	return all
 }

@@ -10,24 +10,19 @@ import (
 	"heed/internal/judge"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
 func TestHeed_TheSettingsContainWhatWasAgreed(t *testing.T) {
-	b, err := agreedConfig(t).Rules(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(agreedConfig(t).Rules(time.Now))(t)
 	now := time.Date(2027, 1, 31, 23, 59, 59, 0, time.UTC)
 	news := b.ClientOf(acl.ClientInfo{Addr: netip.MustParseAddr("192.0.2.9"), UserAgent: "Mozilla/5.0 (X11)"})
 	if news == nil || news.Name != "news" || len(news.Agent.Tokens) != 2 || !news.RefuseUnnamed {
 		t.Fatalf("%+v", news)
 	}
 	at := func(host string, now time.Time) acl.Effective {
-		o, err := rules.ParseOrigin("https", host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(rules.ParseOrigin("https", host))(t)
 		return b.For(news, o, now)
 	}
 	if e, rule := exceptionTo(at("www.example.com", now), "/api/x", now); e == nil || rule != "Allow: /api/" {
@@ -77,10 +72,7 @@ func TestHeed_AnObservedClientByNameAloneIsReported(t *testing.T) {
 		"from = [\"192.0.2.7\"]":                              false,
 	} {
 		file := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), "[[client]]\nname = \"shop\"\nmode = \"observe\"\n"+text+"\n")
-		c, err := Load(file, testkit.BuiltIn(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
 		notices := strings.Join(c.Notices(time.Now()), "\n")
 		if got := strings.Contains(notices, `client "shop" is recognised by its user_agent alone`); got != want {
 			t.Errorf("%s:\n%s", text, notices)
@@ -91,10 +83,7 @@ func TestHeed_AnObservedClientByNameAloneIsReported(t *testing.T) {
 // agreedConfig returns the settings of testdata/agreed.toml.
 func agreedConfig(t *testing.T) *Config {
 	t.Helper()
-	c, err := Load("testdata/agreed.toml", testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("testdata/agreed.toml", testkit.BuiltIn(t)))(t)
 	return c
 }
 

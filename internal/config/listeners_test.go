@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A listener for redirected connections that other machines can reach needs to know its
@@ -14,10 +15,7 @@ import (
 func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 	load := func(text string) *Config {
 		t.Helper()
-		c, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
 		return c
 	}
 	open := "[[listener]]\naddress = \":3129\"\nmode = \"transparent\"\n"

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,18 +24,9 @@ user_agent = "Lab*"
 also_obey = ["CCBot"]
 purpose = "training"
 `)
-	c, err := Load(file, testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Rules(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := RecordedRules(r.Text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
+	r := must.Get(c.Rules(time.Now))(t)
+	again := must.Get(RecordedRules(r.Text))(t)
 	o := rules.Origin{Scheme: "http", Host: "a.test", Port: 80}
 	for _, r := range []*acl.Rules{r, again} {
 		run := r.ForRun(acl.Flags{Terms: acl.Terms{AlsoObey: acl.Names{"GPTBot"}}})

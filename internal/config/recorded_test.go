@@ -7,6 +7,7 @@ import (
 
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Nothing secret reaches the record: no password, no file of passwords or keys.
@@ -25,9 +26,7 @@ upstream = "http://scraper:s3cret@other.test:8080"
 client_cert = "one.pem"
 client_key = "one.key"
 `), testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text := string(console.MustJSON(c.recordedSettings()))
 	for _, secret := range []string{"s3cret", "scraper", "htpasswd", ".key", dir} {
 		if strings.Contains(text, secret) {

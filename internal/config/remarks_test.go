@@ -9,15 +9,13 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // remarks returns the remarks on the settings in text, as "line key".
 func remarks(t *testing.T, text string) (short []string, all []config.Finding) {
 	t.Helper()
-	c, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
 	all = config.Remarks(c)
 	for _, f := range all {
 		short = append(short, fmt.Sprint(f.Line, " ", f.Key))
@@ -33,13 +31,9 @@ func remarks(t *testing.T, text string) (short []string, all []config.Finding) {
 func TestWhatCannotBeMeantHasARemark(t *testing.T) {
 	dir := t.TempDir()
 	users := testkit.Write(t, filepath.Join(dir, "users"), "alice:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC\n")
-	if err := os.Chmod(users, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(users, 0o600))
 	open := testkit.Write(t, filepath.Join(dir, "open.txt"), "")
-	if err := os.Chmod(open, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(open, 0o666))
 	robots := testkit.Write(t, filepath.Join(dir, "robots.txt"), "")
 	for _, c := range []struct{ name, text, want, fine string }{
 		{"a file that everyone can change", "[[host]]\nmatch = [\"a.test\"]\nrobots_file = \"" + open + "\"\nreason = \"x\"\n", "0 host.robots_file", "[[host]]\nmatch = [\"a.test\"]\nrobots_file = \"" + robots + "\"\nreason = \"x\"\n"},
@@ -128,10 +122,7 @@ func TestManyEntriesCostLittle(t *testing.T) {
 	}
 	text.WriteString("[[host]]\nmatch = [\"h7.test\"]\nhttps = \"refuse\"\n")
 	path := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text.String())
-	c, err := config.Load(path, testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load(path, testkit.BuiltIn(t)))(t)
 	if all := config.Remarks(c); len(all) != 1 || all[0].Line != 30_003 || !strings.Contains(all[0].Text, "an earlier [[host]], of h7.test,") {
 		t.Errorf("%v", all)
 	}
@@ -142,10 +133,7 @@ func TestManyEntriesCostLittle(t *testing.T) {
 }
 
 func TestTheBuiltInSettingsHaveNoRemark(t *testing.T) {
-	c, err := config.BuiltIn(testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.BuiltIn(testkit.BuiltIn(t)))(t)
 	if all := config.Remarks(c); len(all) > 0 {
 		t.Error(all)
 	}

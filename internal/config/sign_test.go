@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 	"heed/rules"
 )
@@ -16,23 +17,15 @@ import (
 // newKeyFile writes a key into dir and returns it.
 func newKeyFile(t *testing.T, path string) *passport.Key {
 	t.Helper()
-	k, err := passport.NewKey(time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, k.File(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(passport.NewKey(time.Time{}))(t)
+	must.OK(t, os.WriteFile(path, k.File(), 0o600))
 	return k
 }
 
 func origin(t *testing.T, url string) rules.Origin {
 	t.Helper()
 	scheme, host, _ := strings.Cut(url, "://")
-	o, err := rules.ParseOrigin(scheme, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(rules.ParseOrigin(scheme, host))(t)
 	return o
 }
 
@@ -58,14 +51,8 @@ match = ["*.test"]
 sign_form = "dictionary"
 sign_http = true
 `)
-	c, err := Load(file, testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Rules(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
+	r := must.Get(c.Rules(time.Now))(t)
 	if s := r.Clients[0].Signer; s == nil || s.ID() != news.Thumbprint+" https://bots.example/news.json" || r.Clients[1].Signer != nil {
 		t.Errorf("the clients are signed by %v and %v", r.Clients[0].Signer, r.Clients[1].Signer)
 	}
@@ -117,13 +104,9 @@ func TestHeed_AKeyThatCannotBeTrustedIsAnError(t *testing.T) {
 name = "news"
 sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
 `), testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	check := func(name, want string) {
 		t.Helper()
 		_, err := c.Rules(time.Now)
@@ -140,20 +123,14 @@ sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
 	const example = `{"kty":"OKP","crv":"Ed25519","d":"n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}`
 	for name, text := range map[string]string{"is the example key": example, "contains no key": "hunter2", "several keys": string(good) + string(good), "more than 16384 octets": strings.Repeat(" ", passport.MaxKeyFile+1)} {
 		testkit.Write(t, path, text)
-		if err := os.Chmod(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(path, 0o600))
 		check(name, name)
 	}
 	testkit.Write(t, path, string(good))
 	if runtime.GOOS != "windows" {
-		if err := os.Chmod(path, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(path, 0o644))
 		check("everyone", "can be read by everyone")
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(path))
 	check("missing", "no such file")
 }

@@ -119,7 +119,7 @@ func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
 		return w, fmt.Errorf("upstream: %w", err)
 	}
 	w.Route.Proxy = hostProxy(w.Upstream)
-	w.Route.Site = must(siteCert(h.UpstreamTLS))
+	w.Route.Site = checked(siteCert(h.UpstreamTLS))
 	if h.CAFile != "" {
 		if w.CA, err = ReadCerts(h.CAFile); err != nil {
 			return w, fmt.Errorf("ca_file: %w", err)
@@ -156,7 +156,7 @@ func hostProxy(text string) *upstream.HostProxy {
 	case Direct:
 		return &upstream.HostProxy{}
 	}
-	return &upstream.HostProxy{URL: must(url.Parse(text))}
+	return &upstream.HostProxy{URL: checked(url.Parse(text))}
 }
 
 // readKeyPair reads a certificate and its key, which settings with these names name; nil when

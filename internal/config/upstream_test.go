@@ -6,14 +6,12 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func settings(t *testing.T, text string) *Config {
 	t.Helper()
-	c, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/base/state"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_TheControlSocketLiesInTheStateDirectory(t *testing.T) {
@@ -24,19 +25,13 @@ func TestHeed_TheControlSocketLiesInTheStateDirectory(t *testing.T) {
 func longState(t *testing.T) (state, place string) {
 	t.Helper()
 	runtime, err := os.MkdirTemp("", "h") // short, unlike the test's own
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(runtime) })
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	state = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(state, 0o700))
 	path, err := SocketPath(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(path) > maxSocketPath || !strings.HasPrefix(path, runtime) {
 		t.Fatalf("the socket goes to %s", path)
 	}
@@ -45,10 +40,7 @@ func longState(t *testing.T) (state, place string) {
 
 func TestHeed_ALongStateDirectoryHasItsSocketInAShortPlaceOfTheSameUser(t *testing.T) {
 	stateDir, place := longState(t)
-	info, err := os.Lstat(place)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Lstat(place))(t)
 	if !info.IsDir() || info.Mode().Perm() != 0o700 || !state.OwnedByUs(info) {
 		t.Errorf("the place has mode %v", info.Mode())
 	}
@@ -70,9 +62,7 @@ func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
 	for name, prepare := range cases {
 		t.Run(name, func(t *testing.T) {
 			state, place := longState(t)
-			if err := errors.Join(os.Remove(place), prepare(place)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(os.Remove(place), prepare(place)))
 			if path, err := SocketPath(state); err == nil || !strings.Contains(err.Error(), place) {
 				t.Errorf("it takes %s (%v)", path, err)
 			}

@@ -28,6 +28,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/ca"
 )
 
@@ -37,36 +38,20 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 	t.Helper()
 	stateDir := t.TempDir()
 	t.Setenv("HEED_STATE", stateDir)
-	cfg, err := config.Load("", testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority, err := ca.Open(stateDir, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", testkit.BuiltIn(t)))(t)
+	authority := must.Get(ca.Open(stateDir, time.Now))(t)
 	app := &console.App{Environ: []string{}, Defaults: testkit.BuiltIn(t), Now: time.Now}
 	d := &daemon{background: true, resources: &resources{
 		authority: authority, log: slog.New(slog.DiscardHandler), level: &slog.LevelVar{}, decisionLog: audit.NewLog(slog.DiscardHandler, nil), lostLines: func() uint64 { return 0 },
 		Options: route.Options{Turns: pace.New(pace.Config{})},
 	}}
-	if err := d.prepare(app, &serveEnv{cfg: cfg, joinHash: cfg.JoinHash(), state: stateDir}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.prepare(app, &serveEnv{cfg: cfg, joinHash: cfg.JoinHash(), state: stateDir}))
 	if change != nil {
 		change(d)
 	}
-	lock, err := state.Acquire(stateDir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	control, err := listenControl(stateDir, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Publish(state.Holder{PID: os.Getpid(), Background: d.background, Socket: control.path}); err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(state.Acquire(stateDir, 0))(t)
+	control := must.Get(listenControl(stateDir, d))(t)
+	must.OK(t, lock.Publish(state.Holder{PID: os.Getpid(), Background: d.background, Socket: control.path}))
 	served := make(chan error, 1)
 	go func() { served <- control.serve() }()
 	t.Cleanup(func() {
@@ -99,24 +84,15 @@ func through(t *testing.T, addr, target string) string {
 	client := &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr}), DisableKeepAlives: true,
 	}}
-	resp, err := client.Get(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Get(target))(t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	return string(body)
 }
 
 func TestHeed_ControlSocketIsForItsOwnerOnly(t *testing.T) {
 	_, state := startDaemon(t, nil)
-	info, err := os.Lstat(filepath.Join(state, "control.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Lstat(filepath.Join(state, "control.sock")))(t)
 	if info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("mode %v, want a socket with 0600", info.Mode())
 	}
@@ -125,14 +101,8 @@ func TestHeed_ControlSocketIsForItsOwnerOnly(t *testing.T) {
 func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
 	d, state := startDaemon(t, nil)
 	target := testkit.Page(t)
-	first, err := joinAs(t, d, state, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := joinAs(t, d, state, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(joinAs(t, d, state, nil))(t)
+	second := must.Get(joinAs(t, d, state, nil))(t)
 	if first.Listen == second.Listen {
 		t.Errorf("both runs listen on %s", first.Listen)
 	}
@@ -140,9 +110,7 @@ func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
 	through(t, first.Listen, target)
 	through(t, second.Listen, target)
 
-	if err := first.End(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, first.End(t.Context(), nil))
 	line, err := first.Next()
 	if err != nil || line.Summary == nil {
 		t.Fatalf("the last line is %+v (%v), want a summary", line, err)
@@ -169,10 +137,7 @@ func refuses(t *testing.T, addr string) {
 
 func TestHeed_TheListenerGoesWithARunThatJustVanishes(t *testing.T) {
 	d, state := startDaemon(t, nil)
-	m, err := joinAs(t, d, state, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(joinAs(t, d, state, nil))(t)
 	kept := keepAlive(t, m.Listen, testkit.Page(t))
 	m.Leave() // as the system does for a killed process
 	awaitClose(t, kept)
@@ -183,16 +148,11 @@ func TestHeed_TheListenerGoesWithARunThatJustVanishes(t *testing.T) {
 // connection, open and idle.
 func keepAlive(t *testing.T, addr, target string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(testkit.Patience))
 	host := strings.TrimPrefix(target, "http://")
-	if _, err := io.WriteString(c, "GET "+target+"/ HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, "GET "+target+"/ HTTP/1.1\r\nHost: "+host+"\r\n\r\n"))(t)
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("through heed: %v, %v", resp, err)
@@ -211,10 +171,7 @@ func awaitClose(t *testing.T, c net.Conn) {
 
 func TestHeed_ARunGetsItsSummaryWhenHeedStops(t *testing.T) {
 	d, state := startDaemon(t, nil)
-	m, err := joinAs(t, d, state, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(joinAs(t, d, state, nil))(t)
 	through(t, m.Listen, testkit.Page(t))
 	d.stop()
 	line, err := m.Next()
@@ -231,9 +188,7 @@ func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
 	m, err := joinAs(t, d, state, func(j *control.JoinRequest) {
 		j.Log, j.Flags.Agent, j.Flags.UserAgent = true, []string{"NewsBot"}, "NewsBot/2 (+https://example.org/)"
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := through(t, m.Listen, testkit.Page(t)); got != "NewsBot/2 (+https://example.org/)" {
 		t.Errorf("the site received %q", got)
 	}
@@ -250,15 +205,9 @@ func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
 
 func TestHeed_AJoinThatCannotBeReadIsRefused(t *testing.T) {
 	_, state := startDaemon(t, nil)
-	path, err := control.SocketPath(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(control.SocketPath(state))(t)
 	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
-	resp, err := client.Post("http://heed/runs", "application/json", strings.NewReader("nonsense"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Post("http://heed/runs", "application/json", strings.NewReader("nonsense")))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "cannot be parsed") {
@@ -268,15 +217,9 @@ func TestHeed_AJoinThatCannotBeReadIsRefused(t *testing.T) {
 
 func TestHeed_StatusSaysWhatIsGoingOn(t *testing.T) {
 	d, state := startDaemon(t, nil)
-	m, err := joinAs(t, d, state, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(joinAs(t, d, state, nil))(t)
 	through(t, m.Listen, testkit.Page(t))
-	s, err := control.ReadStatus(t.Context(), state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(control.ReadStatus(t.Context(), state))(t)
 	if s.PID != os.Getpid() || !s.Background || s.Version != console.Version() || s.ConfigHash != d.current.Load().cfg.Hash() {
 		t.Errorf("it says of itself %+v", s.Info)
 	}
@@ -293,10 +236,7 @@ func TestHeed_StatusWithoutAHeedIsNotRunning(t *testing.T) {
 	if _, err := control.ReadStatus(t.Context(), state); !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("in an empty directory: %v", err)
 	}
-	l, err := net.Listen("unix", filepath.Join(state, "control.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", filepath.Join(state, "control.sock")))(t)
 	l.(*net.UnixListener).SetUnlinkOnClose(false) // as after a kill
 	l.Close()
 	testkit.Write(t, filepath.Join(state, "lock"), `{"socket": "`+l.Addr().String()+`"}`)
@@ -320,9 +260,7 @@ func TestHeed_AStalledReaderCostsLinesOfItsOwnLogOnly(t *testing.T) {
 	answer := httptest.NewRecorder()
 	s := newStream(answer)
 	for range maxQueued + 7 { // nothing is sent yet
-		if _, err := s.Write([]byte("{}\n")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Write([]byte("{}\n")))(t)
 	}
 	go s.pump()
 	s.close(control.StreamLine{Summary: &counts.Summary{}})

@@ -13,6 +13,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
@@ -64,17 +65,12 @@ func TestHeed_RunsAreBounded(t *testing.T) {
 func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 	d, state := startDaemon(t, nil)
 	c := control.NewClient(state)
-	m, err := joinAs(t, d, state, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(joinAs(t, d, state, nil))(t)
 	if c.Retire(t.Context()) {
 		t.Error("it retires from under a run")
 	}
 	kept := keepAlive(t, m.Listen, testkit.Page(t))
-	if err := m.End(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, m.End(t.Context(), nil))
 	awaitClose(t, kept)
 	if _, err := m.Next(); err != nil { // the summary comes after the run has been forgotten
 		t.Fatal(err)
@@ -106,9 +102,7 @@ func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 		d.runs.await()
 		testkit.Advance(29 * time.Second)
 		j := &control.JoinRequest{Version: console.Version(), Config: d.current.Load().cfg.JoinHash()}
-		if err := d.admit(j); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, d.admit(j))
 		s := &runSession{id: "1"}
 		d.runs.enter(s)
 		testkit.Advance(time.Hour)

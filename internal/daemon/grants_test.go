@@ -16,6 +16,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -36,9 +37,7 @@ func openGrantDesk(t *testing.T, path string, at time.Time) *grantDesk {
 		path: path, log: slog.New(slog.NewTextHandler(&d.log, nil)), now: func() time.Time { return d.at },
 		amend: func(add func(*acl.Rules) *acl.Rules) { d.rules = add(base) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(g.close)
 	d.grants = g
 	return d
@@ -47,10 +46,7 @@ func openGrantDesk(t *testing.T, path string, at time.Time) *grantDesk {
 // terms is what holds for a client at https://www.example.org.
 func (d *grantDesk) terms(t *testing.T, client string) acl.Effective {
 	t.Helper()
-	o, err := rules.ParseOrigin("https", "www.example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(rules.ParseOrigin("https", "www.example.org"))(t)
 	return d.rules.For(d.rules.ClientNamed(client), o, d.at)
 }
 
@@ -58,16 +54,9 @@ func (d *grantDesk) terms(t *testing.T, client string) acl.Effective {
 func TestHeed_WhatIsGrantedEndsByTheWallClock(t *testing.T) {
 	now := time.Now()
 	d := openGrantDesk(t, filepath.Join(t.TempDir(), grantsFile), now)
-	if _, err := d.observe(acl.ModeOverride{Mode: acl.Observe, Until: now.Add(time.Hour), Reason: "outage"}); err != nil {
-		t.Fatal(err)
-	}
-	host, err := acl.ParseHostPattern("example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.allow(control.Exception{Host: host, Path: "/", Client: "shop", Reason: "agreed", Expires: now.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.observe(acl.ModeOverride{Mode: acl.Observe, Until: now.Add(time.Hour), Reason: "outage"}))(t)
+	host := must.Get(acl.ParseHostPattern("example.org"))(t)
+	must.Get(d.allow(control.Exception{Host: host, Path: "/", Client: "shop", Reason: "agreed", Expires: now.Add(time.Hour)}))(t)
 	for _, end := range []time.Time{d.current.Breaks[0].Until, d.current.Exceptions[0].Expires} {
 		if end != end.Round(0) || !end.Equal(now.Add(time.Hour)) {
 			t.Errorf("it ends at %v", end)
@@ -81,13 +70,8 @@ var aMorning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 func TestHeed_ABreakSurvivesARestartAndEndsByItself(t *testing.T) {
 	path := filepath.Join(t.TempDir(), grantsFile)
 	d := openGrantDesk(t, path, aMorning)
-	host, err := acl.ParseHostPattern("*.example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.observe(acl.ModeOverride{Mode: acl.Observe, Client: "shop", Host: host, Since: d.at, Until: d.at.Add(2 * time.Hour), Reason: "outage"}); err != nil {
-		t.Fatal(err)
-	}
+	host := must.Get(acl.ParseHostPattern("*.example.org"))(t)
+	must.Get(d.observe(acl.ModeOverride{Mode: acl.Observe, Client: "shop", Host: host, Since: d.at, Until: d.at.Add(2 * time.Hour), Reason: "outage"}))(t)
 	d.close()
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != 0o600 {
@@ -122,9 +106,7 @@ func TestHeed_AGrantedExceptionIsForItsClientItsPathAndItsTime(t *testing.T) {
 		t.Fatalf("%s %s, %v", host, pattern, err)
 	}
 	e, err := d.allow(control.Exception{Host: host, Path: pattern, Client: "shop", Reason: "mail of 3 May", Since: d.at, Expires: d.at.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d = openGrantDesk(t, path, aMorning)
 	if got, rule := exceptionTo(d.terms(t, "shop"), "/api/x", d.at); got == nil || rule != "Allow: /api/" || got.Reason != "mail of 3 May" || !got.Granted {
 		t.Errorf("%+v, %s", got, rule)
@@ -199,25 +181,15 @@ func agreedBy(r *acl.Rules) *acl.Rules {
 // A year later, the text in the record makes the same terms: of the settings,
 // of what was granted while heed ran, and of what a run asked for.
 func TestHeed_TheRecordedSettingsMakeTheSameTerms(t *testing.T) {
-	settled, err := fixture.Agreed(t).Rules(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, err := acl.ParseHostPattern("shop.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	settled := must.Get(fixture.Agreed(t).Rules(time.Now))(t)
+	host := must.Get(acl.ParseHostPattern("shop.test"))(t)
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	g := &grants{path: filepath.Join(t.TempDir(), grantsFile), log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }}
 	inForce := settled
 	g.amend = func(add func(*acl.Rules) *acl.Rules) { inForce = add(settled) }
-	if _, err := g.allow(control.Exception{Host: host, Path: "/api/", Client: "news", Reason: "by phone", Since: now, Expires: now.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(g.allow(control.Exception{Host: host, Path: "/api/", Client: "news", Reason: "by phone", Since: now, Expires: now.Add(time.Hour)}))(t)
 	granted := inForce
-	if _, err := g.observe(acl.ModeOverride{Mode: acl.Observe, Since: now, Until: now.Add(time.Minute), Reason: "outage"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(g.observe(acl.ModeOverride{Mode: acl.Observe, Since: now, Until: now.Add(time.Minute), Reason: "outage"}))(t)
 	broken := inForce
 	g.close()
 	run := rulesForRun(broken, acl.Flags{

@@ -16,6 +16,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/daemon/logs"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // The last line before heed dies must not be among those that wait for others, and
@@ -29,9 +30,7 @@ func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
 	decisions.WriteLater(func() {})
 	log := slog.New(logs.Events{Handler: lines, Decisions: decisions.Flush, Hurry: func() { hurried++ }})
 	e := &audit.Entry{Method: "GET", Host: "h.test"}
-	if err := decisions.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, decisions.Decided(e))
 	if decisions.Ended(e); out.Len() > 0 {
 		t.Errorf("written early: %s", out.String())
 	}
@@ -95,9 +94,7 @@ func TestHeed_NoLineIsLostWhenTheLogBlocks(t *testing.T) {
 	}
 	out.mu.Unlock()
 	log.Close("")
-	if err := buffered.Drain(testkit.Patience); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, buffered.Drain(testkit.Patience))
 	if n := bytes.Count(out.out.Bytes(), []byte("\n")); n != accepted || accepted == 0 {
 		t.Errorf("%d lines of %d decisions", n, accepted)
 	}
@@ -147,16 +144,10 @@ func TestHeed_StopsWithoutAReaderOfItsOnlyRecord(t *testing.T) {
 	for text, stops := range map[string]bool{
 		"": false, "[audit]\nenabled = false\n": true, "[audit]\nenabled = false\non_failure = \"continue\"\n": false,
 	} {
-		cfg, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
 		d := &daemon{resources: &resources{}, failed: make(chan error, 1)}
 		d.current.Store(&runtimeConfig{cfg: cfg})
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, w := must.Two(os.Pipe())(t)
 		defer w.Close()
 		r.Close()
 		called := make(chan struct{})
@@ -178,9 +169,7 @@ func TestHeed_NoDecisionFollowsAFailureOfTheLog(t *testing.T) {
 	out.fail.Store(&full)
 	log, buffered := logThrough(out)
 	e := &audit.Entry{Method: "GET", Host: "h.test"}
-	if err := log.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, log.Decided(e))
 	log.Ended(e)
 	testkit.Until(t, "the failure is known", func() bool { return buffered.Err() != nil })
 	if err := log.Decided(&audit.Entry{}); !errors.Is(err, full) || log.Err() == nil {

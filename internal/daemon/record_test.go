@@ -8,25 +8,20 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // defaultPrivacy is what the built-in settings hide.
 func defaultPrivacy(t *testing.T) *config.AuditConfig {
 	t.Helper()
-	c, err := config.Load("", testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(config.Load("", testkit.BuiltIn(t)))(t)
 	return &c.Audit
 }
 
 // The names that stand in proxy.toml cover what sites and APIs usually call
 // secrets, and leave the usual rest of a query alone.
 func TestHeed_TheUsualNamesOfSecretsAreHiddenUnasked(t *testing.T) {
-	p, err := openPrivacy(defaultPrivacy(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(openPrivacy(defaultPrivacy(t), t.TempDir()))(t)
 	for _, name := range []string{
 		"token", "access_token", "accessToken", "id_token", "refresh_token", "oauth_token", "csrfToken", "X-Amz-Security-Token", "authtoken",
 		"key", "api_key", "apikey", "API-KEY", "apiKey", "x-api-key", "subscription-key", "appkey", "access_key", "accesskey", "private_key", "license_key",
@@ -47,32 +42,22 @@ func TestHeed_TheUsualNamesOfSecretsAreHiddenUnasked(t *testing.T) {
 
 func TestHeed_TheRedactionKeyIsMadeOnceAndPrivate(t *testing.T) {
 	state, c := t.TempDir(), defaultPrivacy(t)
-	first, err := openPrivacy(c, state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(openPrivacy(c, state))(t)
 	path := filepath.Join(state, privacyKeyFile)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
-	second, err := openPrivacy(c, state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(openPrivacy(c, state))(t)
 	a, _ := first.Redact("/?token=x")
 	if b, _ := second.Redact("/?token=x"); a != b {
 		t.Errorf("after a restart %s is %s", a, b)
 	}
-	if err := os.Chmod(path, 0o604); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(path, 0o604))
 	if _, err := openPrivacy(c, state); err == nil || !strings.Contains(err.Error(), "chmod") {
 		t.Errorf("a key that everyone can read: %v", err)
 	}
 	testkit.Write(t, filepath.Join(state, "other"), "no key\n")
-	if err := os.Rename(filepath.Join(state, "other"), path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(filepath.Join(state, "other"), path))
 	if _, err := openPrivacy(c, state); err == nil || !strings.Contains(err.Error(), "Remove it") {
 		t.Errorf("a file without a key: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // manager is the socket of a service manager.
@@ -26,15 +27,11 @@ type manager struct {
 func newManager(t *testing.T) *manager {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "heed-manager-") // the path of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return &manager{t, conn, path}
 }
@@ -105,10 +102,7 @@ func TestHeed_ReportsItsLifeToTheServiceManager(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	open := func(serve func(net.Conn)) string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		t.Cleanup(func() { l.Close() })
 		if serve != nil {
 			go func() {
@@ -120,10 +114,7 @@ func TestAnswers(t *testing.T) {
 		return l.Addr().String()
 	}
 	closed := open(nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
 	for _, c := range []struct {
 		name, addr string
@@ -148,10 +139,7 @@ func TestAnswers(t *testing.T) {
 
 // A heed that hangs gives no signs of life, and the log has the reason.
 func TestHeed_ThatHangsGivesNoSignOfLife(t *testing.T) {
-	hangs, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hangs := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer hangs.Close()
 	d := &daemon{listeners: listeners{all: []*sharedListener{{Listener: hangs}}}}
 	d.stopping, d.stop = context.WithCancel(t.Context())

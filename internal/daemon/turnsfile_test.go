@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -83,9 +84,7 @@ func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(killed, data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		first.close()
 		second := openTurnsDesk(killed)
 		held := time.Duration(0)
@@ -104,9 +103,7 @@ func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
 
 func TestHeed_ABrokenFileOfTurnsIsReportedAndCostsADelay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "turns.json")
-	if err := os.WriteFile(path, []byte(`{"complete":true,`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(`{"complete":true,`), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		d := openTurnsDesk(path)
 		if got := d.wait(t); got != 10*time.Second {

@@ -10,18 +10,13 @@ import (
 
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
 func TestHeed_AStopHoldsWhateverElseWasSettled(t *testing.T) {
-	all, err := acl.NewException(acl.Exception{Patterns: []string{"/"}, Refuse: true, Granted: true, Reason: "mail of 3 May"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	part, err := acl.NewException(acl.Exception{Patterns: []string{"/a"}, Refuse: true, Granted: true, Reason: "mail of 3 May"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/"}, Refuse: true, Granted: true, Reason: "mail of 3 May"}))(t)
+	part := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/a"}, Refuse: true, Granted: true, Reason: "mail of 3 May"}))(t)
 	for _, c := range []struct {
 		name    string
 		q       Query
@@ -62,9 +57,7 @@ func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
 	allow, err1 := acl.NewException(acl.Exception{Patterns: []string{"/api/", "/feed$"}, Reason: "letter 14", Expires: noon, Clients: []string{"news"}})
 	refuse, err2 := acl.NewException(acl.Exception{Patterns: []string{"/api/admin", "/b.txt$"}, Refuse: true, Reason: "asked by mail"})
 	all, err3 := acl.ParseHostPattern("*")
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err1, err2, err3))
 	b := &acl.Rules{
 		Clients: []acl.Client{{Name: "news"}, {Name: "other"}},
 		Hosts:   []acl.Host{{Match: []acl.HostPattern{all}, Exceptions: []*acl.Exception{allow, refuse}}},

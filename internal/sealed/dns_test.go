@@ -6,21 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/net/dns/dnsmessage"
 )
 
 // query returns the octets of a query.
 func query(t testing.TB, name string, kind dnsmessage.Type, class dnsmessage.Class) []byte {
 	t.Helper()
-	n, err := dnsmessage.NewName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(dnsmessage.NewName(name))(t)
 	m := dnsmessage.Message{Header: dnsmessage.Header{ID: 77, RecursionDesired: true}, Questions: []dnsmessage.Question{{Name: n, Type: kind, Class: class}}}
-	text, err := m.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(m.Pack())(t)
 	return text
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -97,10 +99,7 @@ func TestASocketInsideIsNotTakenForAnotherFile(t *testing.T) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	file, err := os.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(t.TempDir()))(t)
 	defer file.Close()
 	other := &unix.Stat_t{Dev: unix.Mkdev(9, 9)}
 	if dev := fileSystem(os.Getpid(), int(file.Fd()), other); dev == 9<<20|9 {
@@ -122,17 +121,11 @@ func TestASocketInsideIsNotTakenForAnotherFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, name := range []string{"a", "b"} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(name, nil, 0o600))
 	}
-	if err := os.Symlink("a", "link"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("a", "link"))
 	var st unix.Stat_t
-	if err := unix.Stat("a", &st); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Stat("a", &st))
 	for name, want := range map[string]bool{"a": true, filepath.Join(dir, "a"): true, "link": true, "b": false, "none": false, "": false} {
 		if got := isSame(os.Getpid(), name, &st); got != want {
 			t.Errorf("%q: %v", name, got)
@@ -156,20 +149,13 @@ func TestRefusedSocketsAreCounted(t *testing.T) {
 func TestOnlyPermittedPathsAreReached(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s.sock")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()
 	link := filepath.Join(dir, "link.sock")
-	if err := os.Symlink(socket, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(socket, link))
 	for allowed, want := range map[string]bool{socket: true, link: true, dir: false, "": false, filepath.Join(dir, "other"): false} {
 		var st unix.Stat_t
-		if err := unix.Stat(link, &st); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Stat(link, &st))
 		g := &guard{allowed: []string{allowed}}
 		if got := g.isAllowed(&st); got != want {
 			t.Errorf("%q: %v", allowed, got)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
@@ -13,35 +15,23 @@ import (
 // As standard files, a sealed run has what leads nowhere else.
 func TestStandardFilesDoNotLeadOutOfTheRun(t *testing.T) {
 	open := func(path string) *os.File {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(path))(t)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
 	pair := func(domain, kind int) *os.File {
-		fds, err := unix.Socketpair(domain, kind, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fds := must.Get(unix.Socketpair(domain, kind, 0))(t)
 		f := os.NewFile(uintptr(fds[0]), "")
 		t.Cleanup(func() { f.Close(); unix.Close(fds[1]) })
 		return f
 	}
 	socket := func(domain, kind int) *os.File {
-		fd, err := unix.Socket(domain, kind, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(unix.Socket(domain, kind, 0))(t)
 		f := os.NewFile(uintptr(fd), "")
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	pipe, end, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe, end := must.Two(os.Pipe())(t)
 	defer pipe.Close()
 	defer end.Close()
 	for what, c := range map[string]struct {
@@ -69,10 +59,7 @@ func TestStandardFilesDoNotLeadOutOfTheRun(t *testing.T) {
 // The filter of system calls, run on calls: number, architecture, arguments.
 func TestFilterOfSystemCalls(t *testing.T) {
 	const arch = unix.AUDIT_ARCH_X86_64
-	vm, err := bpf.NewVM(filterProgram(arch, true, notifyCall))
-	if err != nil {
-		t.Fatal(err)
-	}
+	vm := must.Get(bpf.NewVM(filterProgram(arch, true, notifyCall)))(t)
 	run := func(arch, number uint32, args ...uint32) uint32 {
 		b := binary.BigEndian.AppendUint32(nil, number) // the machine of package bpf reads big-endian words
 		b = binary.BigEndian.AppendUint32(b, arch)
@@ -80,10 +67,7 @@ func TestFilterOfSystemCalls(t *testing.T) {
 		for i, a := range args {
 			binary.BigEndian.PutUint32(b[offsetArgs+8*i:], a)
 		}
-		v, err := vm.Run(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(vm.Run(b))(t)
 		return uint32(v)
 	}
 	noSys, noFamily, noType, noPerm := refuseCall(int(unix.ENOSYS)), refuseCall(int(unix.EAFNOSUPPORT)), refuseCall(int(unix.ESOCKTNOSUPPORT)), refuseCall(int(unix.EPERM))

@@ -8,25 +8,20 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	file, _ := testkit.NewCA(t).Leaf(t, "proxy.test")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	return text
 }
 
 func TestPage_NamesTheAddressTheFingerprintAndTheContact(t *testing.T) {
 	t.Parallel()
 	f := Facts{Addr: "proxy.test:3128", CACert: certificate(t), Contact: `https://example.org/?a=1&b="<x>"`}
-	html, err := f.HTML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	html := must.Get(f.HTML())(t)
 	prints := f.Fingerprints()
 	if len(prints) == 0 || len(prints[0]) != 95 {
 		t.Fatalf("the fingerprints are %q", prints)

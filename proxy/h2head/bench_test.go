@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -59,21 +61,15 @@ func BenchmarkReader(b *testing.B) {
 				connection.records = append(connection.records, record.Bytes())
 			}
 			r := NewReader(connection, testLimit(128<<10), nil)
-			if _, err := io.ReadFull(r, make([]byte, preface)); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(io.ReadFull(r, make([]byte, preface)))(b)
 			b.ReportAllocs()
 			payload := make([]byte, 16<<10)
 			var header [frameHeader]byte
 			for b.Loop() {
 				r.newest = 0 // a request, not trailers
 				r.streams.end(1, serverEnded)
-				if _, err := io.ReadFull(r, header[:]); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(r, payload[:parseFrame(header[:]).length]); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(io.ReadFull(r, header[:]))(b)
+				must.Get(io.ReadFull(r, payload[:parseFrame(header[:]).length]))(b)
 			}
 		})
 	}

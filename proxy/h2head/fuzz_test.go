@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -71,9 +73,7 @@ func noteOf(t *testing.T, fields []hpack.HeaderField) *Note {
 	for _, f := range fields {
 		if f.Name == noteName {
 			n := &Note{}
-			if err := json.Unmarshal([]byte(f.Value), n); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal([]byte(f.Value), n))
 			return n
 		}
 	}
@@ -170,9 +170,7 @@ func FuzzReader(f *testing.F) {
 		l.Frame, l.Streams = testFrame, 1<<20
 		broken := 0
 		r := NewReader(wire{nil, io.MultiReader(strings.NewReader(http2.ClientPreface), bytes.NewReader(octets))}, l, func(*http.Request, error) { broken++ })
-		if _, err := io.ReadFull(r, make([]byte, preface)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(r, make([]byte, preface)))(t)
 		passed, end := readAll(r, ListSize(testHead))
 		came, cameEnd := readAll(bytes.NewReader(octets), testHead)
 		for i, p := range passed {

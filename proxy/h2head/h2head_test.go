@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 )
 
@@ -77,10 +78,7 @@ func (s *server) Accept() (net.Conn, error) {
 
 func newServer(t testing.TB, l *Limit) *server {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &server{listener, make(chan handled, 100), make(chan broken, 100), l}
 	h := &http.Server{Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: ListSize(128 << 10), HTTP2: &http.HTTP2Config{MaxReadFrameSize: 16 << 10}}
 	h.Protocols.SetUnencryptedHTTP2(true)
@@ -106,10 +104,7 @@ type client struct {
 
 func (s *server) dial(t testing.TB) *client {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", s.Addr().String()))(t)
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
 	c := &client{t: t, Conn: conn, Framer: http2.NewFramer(conn, conn)}
@@ -122,9 +117,7 @@ func (s *server) dial(t testing.TB) *client {
 
 func (c *client) sent(_ int, err error) {
 	c.t.Helper()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, err)
 }
 
 // encode returns the fields, name and value in turn, as a header block.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 const (
@@ -35,9 +37,7 @@ func BenchmarkReadRequest(b *testing.B) {
 	r, h := endlessly(benchRequest), Head{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.ReadRequest(&h); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, r.ReadRequest(&h))
 	}
 }
 
@@ -46,13 +46,9 @@ func BenchmarkReadRequest_ForNetHTTP(b *testing.B) {
 	r, h, body := endlessly(benchRequest), Head{}, Body{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.ReadRequest(&h); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, r.ReadRequest(&h))
 		body.Reset(r, &h)
-		if _, err := h.Request(b.Context(), h.Target, &body); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(h.Request(b.Context(), h.Target, &body))(b)
 	}
 }
 
@@ -60,9 +56,7 @@ func BenchmarkReadAnswer(b *testing.B) {
 	r, h := endlessly(benchAnswer), Head{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.ReadAnswer(&h, "GET"); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, r.ReadAnswer(&h, "GET"))
 	}
 }
 
@@ -70,9 +64,7 @@ func BenchmarkReadAnswer_ForNetHTTP(b *testing.B) {
 	r, h, body := endlessly(benchAnswer), Head{}, Body{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.ReadAnswer(&h, "GET"); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, r.ReadAnswer(&h, "GET"))
 		body.Reset(r, &h)
 		h.Response(nil, &body)
 	}
@@ -80,43 +72,29 @@ func BenchmarkReadAnswer_ForNetHTTP(b *testing.B) {
 
 func BenchmarkWriteRequest(b *testing.B) {
 	h := Head{}
-	if err := endlessly(benchRequest).ReadRequest(&h); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, endlessly(benchRequest).ReadRequest(&h))
 	header := h.Header()
 	header["Via"] = []string{"1.1 heed"}
 	w, m := Writer{To: io.Discard}, Message{}
 	b.ReportAllocs()
 	for b.Loop() {
 		m = Message{Method: h.Method, Target: "/path/page.html?q=1", Host: "site.test", Header: header, Fields: h.Fields}
-		if err := w.Begin(&m); err != nil {
-			b.Fatal(err)
-		}
-		if err := w.End(nil); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, w.Begin(&m))
+		must.OK(b, w.End(nil))
 	}
 }
 
 func BenchmarkWriteAnswer(b *testing.B) {
 	h := Head{}
-	if err := endlessly(benchAnswer).ReadAnswer(&h, http.MethodGet); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, endlessly(benchAnswer).ReadAnswer(&h, http.MethodGet))
 	header, content := h.Header(), make([]byte, 1024)
 	header["Via"] = []string{"1.1 heed"}
 	w, m := Writer{To: io.Discard}, Message{}
 	b.ReportAllocs()
 	for b.Loop() {
 		m = Message{Status: h.Status, Phrase: h.Phrase, Header: header, Fields: h.Fields, Framing: h.Framing, Length: h.Length}
-		if err := w.Begin(&m); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := w.Write(content); err != nil {
-			b.Fatal(err)
-		}
-		if err := w.End(nil); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, w.Begin(&m))
+		must.Get(w.Write(content))(b)
+		must.OK(b, w.End(nil))
 	}
 }

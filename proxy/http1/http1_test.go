@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func readerOf(text string) *Reader { return &Reader{From: strings.NewReader(text)} }
@@ -26,9 +28,7 @@ func TestReader_ReadsRequestsOfAConnection(t *testing.T) {
 		{"/y", "abc", "Host Transfer-Encoding", false},
 		{"/z", "", "", true},
 	} {
-		if err := r.ReadRequest(&h); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.ReadRequest(&h))
 		b.Reset(r, &h)
 		body, err := io.ReadAll(&b)
 		var names []string
@@ -52,9 +52,7 @@ func TestReader_ReadsRequestsOfAConnection(t *testing.T) {
 func TestMessage_KeepsNamesAndOrder(t *testing.T) {
 	const head = "GET /p HTTP/1.1\r\nacCEPT: a\r\nHOST: old.test\r\nx-TWICE: 1\r\nConnection: keep-alive\r\nX-Gone: 1\r\nX-twice: 2\r\n\r\n"
 	var h Head
-	if err := readerOf(head).ReadRequest(&h); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, readerOf(head).ReadRequest(&h))
 	header := h.Header()
 	header.Del("X-Gone")
 	header.Set("Accept", "b")
@@ -73,9 +71,7 @@ func TestBody_TellsWhatIsCutOff(t *testing.T) {
 	for _, text := range []string{"Content-Length: 9\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "Transfer-Encoding: chunked\r\n\r\n3\r\nab"} {
 		r := readerOf("HTTP/1.1 200 OK\r\n" + text)
 		var h Head
-		if err := r.ReadAnswer(&h, "GET"); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.ReadAnswer(&h, "GET"))
 		var b Body
 		b.Reset(r, &h)
 		_, err := io.ReadAll(&b)
@@ -91,13 +87,9 @@ func TestWriter_WritesChunks(t *testing.T) {
 	var to pieces
 	w := Writer{To: &to}
 	m := Message{Status: 200, Phrase: "OK", Header: http.Header{"Server": {"x"}}, Framing: Chunked, Trailer: []string{"Sum"}}
-	if err := w.Begin(&m); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Begin(&m))
 	_, _ = io.WriteString(&w, "hello")
-	if err := w.End(http.Header{"Sum": {"1"}, "Content-Length": {"3"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.End(http.Header{"Sum": {"1"}, "Content-Length": {"3"}}))
 	want := pieces{"HTTP/1.1 200 OK\r\nServer: x\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\n5\r\nhello\r\n0\r\nSum: 1\r\n\r\n"}
 	if !slices.Equal(to, want) || w.buf != nil {
 		t.Errorf("%q", to)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 var errBound = errors.New("too many octets")
@@ -103,15 +105,11 @@ func TestWriter_WritesLargeBodies(t *testing.T) {
 	for framing, most := range map[Framing]int{Sized: 2, UntilClose: 2, Chunked: 4} {
 		var to pieces
 		w := Writer{To: &to}
-		if err := w.Begin(&Message{Status: 200, Phrase: "OK", Framing: framing, Length: 100000}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Begin(&Message{Status: 200, Phrase: "OK", Framing: framing, Length: 100000}))
 		if n, err := io.WriteString(&w, content); n != len(content) || err != nil {
 			t.Fatal(n, err)
 		}
-		if err := w.End(nil); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.End(nil))
 		m := readMessage([]byte(strings.Join(to, "")), "GET", []int{1 << 20}, 4096, Limit{})
 		if len(to) > most || m.content != content || m.rest != "" {
 			t.Errorf("framing %d: %d pieces, %d octets of content", framing, len(to), len(m.content))
@@ -193,9 +191,7 @@ func TestReader_JoinsManyLinesOnce(t *testing.T) {
 	var h Head
 	allocations := testing.AllocsPerRun(1, func() {
 		from.Reset(head)
-		if err := (&Reader{From: from}).ReadAnswer(&h, "GET"); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, (&Reader{From: from}).ReadAnswer(&h, "GET"))
 	})
 	if allocations > lines/10 {
 		t.Errorf("%.0f allocations for %d lines", allocations, lines)
@@ -246,9 +242,7 @@ func TestBody_ManySmallChunksTakeFewReads(t *testing.T) {
 	from := &counted{Reader: *strings.NewReader(text)}
 	r := &Reader{From: from}
 	var h Head
-	if err := r.ReadAnswer(&h, "GET"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.ReadAnswer(&h, "GET"))
 	var b Body
 	b.Reset(r, &h)
 	if n, err := io.Copy(io.Discard, &b); n != chunks*0x800 || err != nil {

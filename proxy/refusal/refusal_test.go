@@ -19,6 +19,7 @@ import (
 	"heed/internal/judge/reason"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -178,10 +179,7 @@ func TestRaw_BodyAgreesWithTheHead(t *testing.T) {
 			c.id = c.entry.ID.String()
 		}
 		raw := Raw(Case{Reason: rules.ReasonLimit, Err: &limit.Exceeded{Kind: c.kind, Value: "1"}, Entry: &c.entry, Proxy: Proxy{Member: `"heed"`}}, &http.Request{})
-		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil))(t)
 		var p Problem
 		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
 			t.Fatalf("%v in %s", err, raw)
@@ -204,10 +202,7 @@ func TestNew_TheRightHopIsNamed(t *testing.T) {
 		c.Close()
 	})
 	through := upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: closes})})
-	r, err := http.NewRequest(http.MethodGet, "http://site.test/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodGet, "http://site.test/", nil))(t)
 	_, closed := through.RoundTrip(r)
 	for want, err := range map[string]error{
 		"heed reached the upstream proxy " + closes + ", but it ended the connection before the site's answer: connection_terminated": closed,

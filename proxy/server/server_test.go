@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/http1"
 )
 
@@ -38,10 +39,7 @@ type bed struct {
 
 func newBed(t *testing.T, handle func(*Answer, *http.Request)) *bed {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	b := &bed{
 		side:   &side{handle, make(chan error, 8), make(chan bool, 8)},
 		server: &Server{HeaderTime: time.Minute, IdleTime: time.Minute}, conns: make(chan *Conn, 64), addr: l.Addr().String(),
@@ -471,10 +469,7 @@ func (c *halting) Write(p []byte) (int, error) {
 // After a 1xx that was not written whole, nothing can follow on the connection.
 func TestServer_NothingFollowsA1xxThatWasCutShort(t *testing.T) {
 	for _, body := range []string{"", "Expect: 100-continue\r\nContent-Length: 2\r\n"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		t.Cleanup(func() { l.Close() })
 		s := &Server{HeaderTime: time.Minute, IdleTime: time.Minute}
 		failed := make(chan error, 1)

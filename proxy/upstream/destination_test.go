@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -18,10 +19,7 @@ func destinations(t testing.TB, texts ...string) []acl.Destination {
 	t.Helper()
 	var out []acl.Destination
 	for _, text := range texts {
-		d, err := acl.ParseDestination(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(acl.ParseDestination(text))(t)
 		out = append(out, d)
 	}
 	return out

@@ -15,6 +15,7 @@ import (
 	"heed/cache"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -41,10 +42,7 @@ func newTransports(t *testing.T, c TransportConfig) *HostTransports {
 // guarded.
 func policyOf(t *testing.T, w *HostTransports, hostPort string) rules.Source {
 	t.Helper()
-	o, err := rules.ParseOrigin("http", hostPort)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(rules.ParseOrigin("http", hostPort))(t)
 	c := cache.New(cache.Config{Transport: w, PerFetch: w.GuardRedirects()})
 	return c.Policy(t.Context(), o, "").Source()
 }
@@ -129,10 +127,7 @@ func TestGuardRedirects_ARedirectUsesNoKeptConnection(t *testing.T) {
 	inside := n.Serve("127.2.0.1", func(rw http.ResponseWriter, r *http.Request) { asked.Add(1); testkit.ServeRobots(rw, r) })
 	w := transportsIn(t, n)
 	r, _ := http.NewRequest("GET", "http://127.2.0.1:"+inside+"/", nil)
-	resp, err := w.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(w.RoundTrip(r))(t)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.2.0.1:"+inside+"/"))
@@ -253,14 +248,8 @@ func TestNamedBy_AURLOfAnotherHostReachesNothingLessPublic(t *testing.T) {
 		{"inside.test", "http://inside.test:" + inside, true}, // the same host
 	} {
 		w := newTransports(t, TransportConfig{Destinations: everywhere(t), Dialer: n.Dialer(), Resolve: map[string]string{"placed.test:80": "127.2.0.1:80"}})
-		o, err := rules.ParseOrigin("http", c.site)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := http.NewRequestWithContext(NamedBy(t.Context(), o), http.MethodGet, c.address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(rules.ParseOrigin("http", c.site))(t)
+		r := must.Get(http.NewRequestWithContext(NamedBy(t.Context(), o), http.MethodGet, c.address, nil))(t)
 		resp, err := w.GuardRedirects()().RoundTrip(r)
 		if c.reached {
 			if err != nil {

@@ -14,24 +14,19 @@ import (
 	"testing"
 
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 )
 
 func pattern(t *testing.T, text string) []acl.HostPattern {
 	t.Helper()
-	p, err := acl.ParseHostPattern(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(acl.ParseHostPattern(text))(t)
 	return []acl.HostPattern{p}
 }
 
 // leads returns the proxy that a request for address goes through; empty: none.
 func leads(t *testing.T, w *HostTransports, address string) string {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodGet, address, nil))(t)
 	way := w.transport(r.URL.Scheme, r.URL.Host)
 	u, err := way.dialer.through(r)
 	if err != nil {
@@ -119,10 +114,7 @@ func TestGuardRedirects_ARedirectIsNotFollowedUnderTheOperatorsName(t *testing.T
 	for first, want := range map[string]int{"http://127.0.0.6/": 0, "https://127.0.0.7/": 1} {
 		g := w.GuardRedirects()().(*guardedFetch)
 		for _, address := range []string{first, "https://127.0.0.7/else"} {
-			r, err := http.NewRequest(http.MethodGet, address, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest(http.MethodGet, address, nil))(t)
 			if _, err := g.RoundTrip(r); !errors.Is(err, refused) && !errors.Is(err, ErrLessPublic) {
 				t.Fatalf("%s: %v", address, err)
 			}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A site that ends what carries a request each time, and says that it has not looked at it,
@@ -85,15 +86,9 @@ func http2Site(t *testing.T, answer func(f *http2.Framer, stream uint32) error) 
 // http2Heads is http2Site with the heads of the requests.
 func http2Heads(t *testing.T, answer func(f *http2.Framer, h *http2.HeadersFrame) error) (addr string) {
 	cert, key := testkit.NewCA(t).Leaf(t, "127.0.0.1")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(tls.LoadX509KeyPair(cert, key))(t)
 	serve := func(c net.Conn) {
 		defer c.Close()
 		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 )
 
@@ -44,14 +45,8 @@ func TestRoundTrip_IdleConnectionsGiveWayWhenFilesAreScarce(t *testing.T) {
 	})
 	ask := func(host string) *http.Response {
 		t.Helper()
-		r, err := http.NewRequest(http.MethodGet, "http://"+host+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := transports.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodGet, "http://"+host+"/", nil))(t)
+		resp := must.Get(transports.RoundTrip(r))(t)
 		return resp
 	}
 	read := func(resp *http.Response, want string) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // apacheTLS is a site that asks for a certificate in a second handshake, for two folders.
@@ -44,9 +45,7 @@ SSLCACertificateFile %[5]q
 // /required/, and the files of its certificate.
 func startApacheTLS(t *testing.T) (addr, cert, key string) {
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(filepath.Dir(dir), 0o755))
 	ca := testkit.NewCA(t)
 	cert, key = ca.Leaf(t, "127.0.0.1")
 	addr = testkit.FreeAddr(t)
@@ -55,20 +54,14 @@ func startApacheTLS(t *testing.T) (addr, cert, key string) {
 		conf += "User nobody\nGroup nogroup\n"
 	}
 	for name, content := range map[string]string{"httpd.conf": conf, "page": "hello", "optional/page": "hello", "required/page": "hello"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 	}
 	var said bytes.Buffer
 	cmd := exec.Command(testkit.Program(t, "apache2"), "-f", filepath.Join(dir, "httpd.conf"), "-D", "FOREGROUND")
 	cmd.Stderr, cmd.Stdout = &said, &said
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -100,10 +93,7 @@ func startApacheTLS(t *testing.T) (addr, cert, key string) {
 func TestHostRoute_Renegotiate(t *testing.T) {
 	t.Parallel()
 	addr, certFile, keyFile := startApacheTLS(t)
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 	certificate := &SiteCert{Any: true}
 	ask := func(path string, r Route) (status int, remark string, err error) {
 		r.Site = certificate

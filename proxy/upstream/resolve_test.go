@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A site whose name server answers for one family of addresses alone is reached over that one.
@@ -18,14 +19,8 @@ func TestDial_ANameThatIsHalfResolved(t *testing.T) {
 	for _, host := range []string{"four.test", "six.test", "both.test"} {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
-			r, err := http.NewRequest(http.MethodGet, "http://"+host+":"+port+"/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := NewHostTransports(TransportConfig{Dialer: n.Dialer()}).RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest(http.MethodGet, "http://"+host+":"+port+"/", nil))(t)
+			resp := must.Get(NewHostTransports(TransportConfig{Dialer: n.Dialer()}).RoundTrip(r))(t)
 			defer resp.Body.Close()
 			if text, err := io.ReadAll(resp.Body); string(text) != "page" || err != nil {
 				t.Errorf("%q, %v", text, err)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 )
 
@@ -17,14 +18,8 @@ import (
 // has another signature, and the caller's header none.
 func TestSend_EachTimeOverHTTP2IsSignedAnew(t *testing.T) {
 	t.Parallel()
-	k, err := passport.NewKey(time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := passport.NewSigner(k, "https://bots.example/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(passport.NewKey(time.Time{}))(t)
+	signer := must.Get(passport.NewSigner(k, "https://bots.example/keys.json"))(t)
 	var mu sync.Mutex
 	seen, refused := map[string]bool{}, 0
 	decoders := map[*http2.Framer]*hpack.Decoder{}

@@ -16,16 +16,14 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // carrier is a proxy that opens tunnels, over TLS with config, and reports what it was
 // asked; answer is its answer to CONNECT, empty for a tunnel.
 func carrier(t *testing.T, config *tls.Config, answer string) (addr string, asked chan *http.Request) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	addr, asked = l.Addr().String(), make(chan *http.Request, 100)
 	if config != nil {
@@ -68,10 +66,7 @@ func carry(c net.Conn, answer string, asked chan<- *http.Request) {
 func TestDialSite_NamesBesideCloseAreKeptThroughProxies(t *testing.T) {
 	ca := testkit.NewCA(t)
 	cert, key := ca.Leaf(t, "127.0.0.1")
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(tls.LoadX509KeyPair(cert, key))(t)
 	config := &tls.Config{Certificates: []tls.Certificate{pair}}
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 1 {
@@ -90,14 +85,8 @@ func TestDialSite_NamesBesideCloseAreKeptThroughProxies(t *testing.T) {
 				through := &url.URL{Scheme: scheme, Host: addr, User: url.UserPassword("u", "p")}
 				w := NewHostTransports(TransportConfig{RootCAs: ca.Pool(), Proxy: http.ProxyURL(through)})
 				t.Cleanup(w.CloseIdleConnections)
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, site.URL, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				resp, err := w.RoundTrip(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, site.URL, nil))(t)
+				resp := must.Get(w.RoundTrip(r))(t)
 				resp.Body.Close()
 				if got := <-asked; got.Method != http.MethodConnect || got.Host != r.URL.Host || got.Header.Get("Proxy-Authorization") != "Basic dTpw" {
 					t.Errorf("the proxy was asked %s %s %v", got.Method, got.Host, got.Header)
@@ -121,10 +110,7 @@ func TestDialSite_FailuresOfTheProxyAreItsOwn(t *testing.T) {
 	dead := testkit.FreeAddr(t)
 	stranger := testkit.NewCA(t)
 	cert, key := stranger.Leaf(t, "127.0.0.1")
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(tls.LoadX509KeyPair(cert, key))(t)
 	site := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(site.Close)
 	opens, _ := carrier(t, nil, "")
@@ -152,14 +138,10 @@ func TestDialSite_FailuresOfTheProxyAreItsOwn(t *testing.T) {
 		"socks5://" + reports:  {Status: 502, Type: "connection_refused"}, // by the site, to the proxy
 	} {
 		through, err := url.Parse(proxy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		w := NewHostTransports(TransportConfig{Proxy: http.ProxyURL(through)})
 		r, err := http.NewRequest(http.MethodGet, site.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_, err = w.RoundTrip(r)
 		if got := FailureOf(err); got.Status != want.Status || got.Type != want.Type || got.ByProxy != want.ByProxy {
 			t.Errorf("a request through %s: %+v for %v, want %+v", proxy, got, err, want)
@@ -196,10 +178,7 @@ func TestRoundTrip_CredentialsThatTheProxyAsksForAreItsFailure(t *testing.T) {
 				}
 			},
 		})
-		r, err := http.NewRequest(http.MethodGet, "http://site.test/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodGet, "http://site.test/", nil))(t)
 		resp, err := w.RoundTrip(r)
 		if err == nil {
 			resp.Body.Close()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // rawSite answers each request with octets; it keeps the connection open unless they end
@@ -40,10 +41,7 @@ func rawSite(t *testing.T, answer string) string {
 
 func newRequest(t *testing.T, ctx context.Context, method, addr string, body io.Reader) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, method, "http://"+addr+"/", body))(t)
 	if _, isPipe := body.(*io.PipeReader); isPipe {
 		r.ContentLength = -1
 	}
@@ -156,10 +154,7 @@ func TestPool_ConnectionsThatSitesCloseAreClosed(t *testing.T) {
 	}
 	w := newTransports(t, TransportConfig{Resolve: resolve, Counts: counts})
 	for i := range hosts {
-		resp, err := w.RoundTrip(newRequest(t, t.Context(), "GET", fmt.Sprintf("h%d.test", i), nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(w.RoundTrip(newRequest(t, t.Context(), "GET", fmt.Sprintf("h%d.test", i), nil)))(t)
 		resp.Body.Close()
 	}
 	if n := counts.Read().Open; n != int64(hosts) {
@@ -183,13 +178,8 @@ func TestPool_ConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
 	counts := &Counts{}
 	w := newTransports(t, TransportConfig{Resolve: map[string]string{"a.test:80": addr, "b.test:80": addr, "c.test:80": addr}, Counts: counts})
 	ask := func(host string) {
-		resp, err := w.RoundTrip(newRequest(t, t.Context(), "GET", host, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadAll(resp.Body); err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(w.RoundTrip(newRequest(t, t.Context(), "GET", host, nil)))(t)
+		must.Get(io.ReadAll(resp.Body))(t)
 	}
 	ask("a.test")
 	ask("b.test")
@@ -228,10 +218,7 @@ func TestSend_ExpectContinue(t *testing.T) {
 			})
 			r := newRequest(t, t.Context(), "POST", addr, strings.NewReader("body"))
 			r.Header.Set("Expect", "100-continue")
-			resp, err := newTransports(t, TransportConfig{}).RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(newTransports(t, TransportConfig{}).RoundTrip(r))(t)
 			resp.Body.Close()
 			if text := <-got; text != c.want {
 				t.Errorf("the site got %q", text)
@@ -325,10 +312,7 @@ func TestSend_ARequestThatIsLateKeepsItsConnection(t *testing.T) {
 			}
 		}
 		w := newTransports(t, TransportConfig{})
-		resp, err := w.Send(&Request{Request: newRequest(t, t.Context(), "GET", addr, nil), Hooks: f})
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(w.Send(&Request{Request: newRequest(t, t.Context(), "GET", addr, nil), Hooks: f}))(t)
 		resp.Body.Close()
 		wanted := map[bool]int{false: 1, true: 2}[closes]
 		if n := int(opened.Load()); n != wanted || f.attempts != 2+wanted {
@@ -345,10 +329,7 @@ func TestSend_WhatBecameOfARequestIsReported(t *testing.T) {
 	w := newTransports(t, TransportConfig{})
 	f := &facts{}
 	q := &Request{Request: newRequest(t, t.Context(), "GET", addr, nil), Hooks: f, Target: "/a|b"}
-	resp, err := w.Send(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(w.Send(q))(t)
 	resp.Body.Close()
 	if q.Reached.String() != addr || f.attempts != 1 || f.written != 1 || f.http2 || len(f.interim) != 1 || f.interim[0] != 102 {
 		t.Errorf("%v %+v", q.Reached, f)
@@ -405,15 +386,9 @@ func TestSend_SurplusInEverySegmenting(t *testing.T) {
 		ask := func(good string) string {
 			r := newRequest(t, ctx, "GET", addr, nil)
 			r.Header.Set("Good", good)
-			resp, err := w.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(w.RoundTrip(r))(t)
 			defer resp.Body.Close()
-			body, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Get(io.ReadAll(resp.Body))(t)
 			return string(body)
 		}
 		for cut = range len(answer) {
@@ -463,10 +438,7 @@ func TestSend_HandshakesOfOneClient(t *testing.T) {
 		case i >= 50:
 			r.Method, want = http.MethodHead, ""
 		}
-		resp, err := w.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(w.RoundTrip(r))(t)
 		if body, err := io.ReadAll(resp.Body); string(body) != want || err != nil || resp.StatusCode != status {
 			t.Fatalf("%s %q, %v", resp.Status, body, err)
 		}

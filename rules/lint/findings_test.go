@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 	"heed/rules/lint"
 )
@@ -134,10 +135,7 @@ func TestHeed_LintFinds(t *testing.T) {
 // has a meaning and an advice.
 func TestHeed_EveryFindingHasWords(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("findings.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("findings.go"))(t)
 	found := map[string]bool{}
 	for _, c := range findings {
 		for _, profile := range []rules.Profile{rules.Standard, rules.Google} {

@@ -15,25 +15,21 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"heed/internal/analysis/accesslog"
+	"heed/internal/tools/testkit/must"
 )
 
 // file writes a log and returns its path.
 func file(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // all reads every request of the logs of o.
 func all(t testing.TB, o accesslog.Options) ([]accesslog.Request, accesslog.Counts) {
 	t.Helper()
-	r, err := accesslog.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(accesslog.Open(o))(t)
 	defer r.Close()
 	var requests []accesslog.Request
 	for {
@@ -41,9 +37,7 @@ func all(t testing.TB, o accesslog.Options) ([]accesslog.Request, accesslog.Coun
 		if err == io.EOF {
 			return requests, r.Counts()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		requests = append(requests, q)
 	}
 }
@@ -246,12 +240,8 @@ func compressed(t testing.TB, coding, text string) []byte {
 			t.Fatal(err)
 		}
 	}
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, text))(t)
+	must.OK(t, w.Close())
 	return b.Bytes()
 }
 

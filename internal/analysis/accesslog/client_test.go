@@ -2,6 +2,8 @@ package accesslog
 
 import (
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 const stampedEnd = ` [25/Nov/2026:14:05:59 +0000] "GET /a HTTP/1.1" 200 30 "-" "XBot/1.0"`
@@ -82,10 +84,7 @@ func TestParse_ListsOfAddressesOfOtherFormats(t *testing.T) {
 		{"combined", "10.0.0.1 - -" + stampedEnd + ` "-"`, "10.0.0.1"},
 		{"combined", "198.51.100.2 - -" + stampedEnd + ` "203.0.113.7"`, "198.51.100.2"},
 	} {
-		p, err := reading().compile(x.format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(reading().compile(x.format))(t)
 		var q Request
 		if reason := p.parse(x.line, &q); reason != "" || q.Client != x.want {
 			t.Errorf("%s: %q, %q, want %s", x.line, reason, q.Client, x.want)

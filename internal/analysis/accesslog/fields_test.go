@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Each kind of log gives the fields that it states, also when its requests are sorted.
@@ -79,19 +80,14 @@ func TestReader_ARecordKeepsSchemePortAndRefusals(t *testing.T) {
 	t.Parallel()
 	crawl := audittest.Crawl{Entries: 500, Sites: 10}
 	path := filepath.Join(t.TempDir(), "audit.db")
-	if err := crawl.Write(path, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, crawl.Write(path, store.Options{}))
 	want := map[string]int{}
-	err := crawl.Each(func(*audit.Entry) error { return nil }, func(e *audit.Entry) error {
+	must.OK(t, crawl.Each(func(*audit.Entry) error { return nil }, func(e *audit.Entry) error {
 		if e.Host != "" && !audit.IsTunnel(e.Method, e.Target) {
 			want[e.URL()]++
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	refused := 0
 	got, _ := all(t, accesslog.Options{Files: []string{path}, Refused: true})
 	for _, q := range got {

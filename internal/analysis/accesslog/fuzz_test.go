@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // FuzzLine reads any line by every parser of lines. What is a request has a time that can
@@ -18,10 +20,7 @@ func FuzzLine(f *testing.F) {
 	} {
 		f.Add(line)
 	}
-	custom, err := reading().compile(`%v %h %t "%r" %>s %b "%{User-Agent}i" %{%d.%m.%Y}t`)
-	if err != nil {
-		f.Fatal(err)
-	}
+	custom := must.Get(reading().compile(`%v %h %t "%r" %>s %b "%{User-Agent}i" %{%d.%m.%Y}t`))(f)
 	lines := &w3c{}
 	lines.directive("#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query sc-status cs(User-Agent)")
 	f.Fuzz(func(t *testing.T, line string) {
@@ -45,9 +44,7 @@ func FuzzLine(f *testing.F) {
 			}
 			s := &sorter{reader: &Reader{sources: []*source{{name: "a"}}}}
 			var again Request
-			if err := s.decode(appendRequest(nil, &q), &again); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, s.decode(appendRequest(nil, &q), &again))
 			if again.Time.Equal(q.Time) && again.Target == q.Target && again.UserAgent == q.UserAgent && again.Host == q.Host && again.Bytes == q.Bytes {
 				continue
 			}
@@ -108,9 +105,7 @@ func FuzzLines(f *testing.F) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got = append(got, next.text)
 		}
 		want := strings.Split(s, "\n")

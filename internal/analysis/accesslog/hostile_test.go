@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/analysis/accesslog"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // endless is size times the letter a between a beginning and an end.
@@ -67,25 +68,14 @@ func TestReader_AHugeLineTakesNoMemory(t *testing.T) {
 func bomb(t *testing.T, form string, in io.Reader) io.Reader {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bomb")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	var w io.WriteCloser = gzip.NewWriter(f)
 	if form == "zst" {
-		if w, err = zstd.NewWriter(f); err != nil {
-			t.Fatal(err)
-		}
+		w = must.Get(zstd.NewWriter(f))(t)
 	}
-	if _, err := io.Copy(w, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.Copy(w, in))(t)
+	must.OK(t, w.Close())
+	must.Get(f.Seek(0, io.SeekStart))(t)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/analysis/accesslog"
+	"heed/internal/tools/testkit/must"
 )
 
 // sorted reads logs and checks that the order is that of time, then of the files, then of
@@ -116,9 +117,7 @@ func TestReader_SeveralFilesAreMergedByTime(t *testing.T) {
 			order = append(order, shuffled(20_000, 0)...)
 		}
 		path := filepath.Join(dir, fmt.Sprintf("access.log.%d", files-i))
-		if err := os.WriteFile(path, []byte(logOf(order)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(logOf(order)), 0o600))
 		o.Files = append(o.Files, path)
 	}
 	o.Files = append(o.Files, "-")
@@ -159,14 +158,10 @@ func TestReader_ZonesAndStepsOfTheClock(t *testing.T) {
 func TestReader_AStoppedReaderReturnsWhatItHas(t *testing.T) {
 	t.Parallel()
 	r, err := accesslog.Open(accesslog.Options{Files: []string{file(t, "access.log", logOf(shuffled(1000, 1)))}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer r.Close()
 	for range 10 {
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 	}
 	r.Stop()
 	n := 0
@@ -183,10 +178,7 @@ func TestReader_AStoppedReaderReturnsWhatItHas(t *testing.T) {
 func TestReader_AStoppedReaderDoesNotWaitForInput(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
-	r, err := accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: read})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: read}))(t)
 	defer r.Close()
 	go func() {
 		_, _ = io.WriteString(write, combinedLine(0, "/a")+combinedLine(1, "/b"))
@@ -208,10 +200,7 @@ func TestReader_AStoppedReaderDoesNotWaitForInput(t *testing.T) {
 
 func TestReader_AFullTemporaryDirectoryIsExplained(t *testing.T) {
 	t.Parallel()
-	r, err := accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: strings.NewReader(logOf(shuffled(5000, 0))), TempDir: "/nonexistent", Memory: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: strings.NewReader(logOf(shuffled(5000, 0))), TempDir: "/nonexistent", Memory: 1}))(t)
 	defer r.Close()
 	if _, err := r.Next(); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Error(err)

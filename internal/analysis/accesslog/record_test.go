@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit/must"
 )
 
 // A record of heed is read as the requests that it sent to sites.
@@ -16,21 +17,16 @@ func TestReader_TheRequestsOfARecord(t *testing.T) {
 	t.Parallel()
 	crawl := audittest.Crawl{Entries: 3000, Sites: 10}
 	path := filepath.Join(t.TempDir(), "audit.db")
-	if err := crawl.Write(path, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, crawl.Write(path, store.Options{}))
 	sent, agents := 0, map[string]bool{}
-	err := crawl.Each(func(*audit.Entry) error { return nil }, func(e *audit.Entry) error {
+	must.OK(t, crawl.Each(func(*audit.Entry) error { return nil }, func(e *audit.Entry) error {
 		o := e.Outcome
 		if o.FromSite || o.SiteStatus != 0 || e.Method == http.MethodConnect && o.Status == http.StatusOK {
 			sent++
 			agents[e.UserAgent] = true
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	got, counts := sorted(t, accesslog.Options{Files: []string{path}})
 	if len(got) != sent || int64(len(got))+counts.Unparsed != counts.Lines {
 		t.Errorf("%d requests, %d were sent; counts %+v", len(got), sent, counts)

@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/analysis/accesslog"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // logged are formats that the servers themselves write.
@@ -76,9 +77,7 @@ func serve(t *testing.T, cmd *exec.Cmd, addr string) {
 	var said bytes.Buffer
 	cmd.Stderr, cmd.Stdout = &said, &said
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -111,13 +110,8 @@ func visit(t *testing.T, addr string) int {
 		heads = append(heads, fmt.Sprintf("GET /%d?x=%%41&y=\"q\" HTTP/1.1\r\nHost: example.org\r\nReferer: https://example.net/\"%d\"\r\nUser-Agent: %s\r\n", i, i, agent))
 	}
 	for _, head := range heads {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, head+"Connection: close\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", addr))(t)
+		must.Get(io.WriteString(c, head+"Connection: close\r\n\r\n"))(t)
 		_, _ = io.Copy(io.Discard, c) // a server may reset what it refuses
 		_ = c.Close()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/analysis/accesslog"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A live log is passed on by a pipe. Stop returns the lines that had come, also when they
@@ -39,10 +40,7 @@ func TestReader_StopEndsAnInputThatBlocks(t *testing.T) {
 			}
 			in, out := io.Pipe()
 			defer out.Close()
-			r, err := accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: in})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: in}))(t)
 			defer r.Close()
 			go func() { _, _ = out.Write(data) }() // to the end, or until the pipe is closed
 			ended := make(chan int)
@@ -80,9 +78,7 @@ func TestReader_StopEndsAnInputThatBlocks(t *testing.T) {
 func TestReader_ANamedPipeIsRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "access.log")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(path, 0o600))
 	go func() {
 		if err := os.WriteFile(path, bytes.Repeat([]byte(combinedLine(0, "/a")), 100), 0o600); err != nil {
 			t.Error(err)

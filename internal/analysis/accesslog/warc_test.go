@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/analysis/accesslog"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // warcRecord is a record of a WARC file.
@@ -50,12 +51,8 @@ func members(t *testing.T, records []string) string {
 	var b bytes.Buffer
 	for _, r := range records {
 		w := gzip.NewWriter(&b)
-		if _, err := w.Write([]byte(r)); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte(r)))(t)
+		must.OK(t, w.Close())
 	}
 	return b.String()
 }

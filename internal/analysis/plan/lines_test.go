@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"heed/internal/control"
+	"heed/internal/tools/testkit/must"
 )
 
 // gzipped returns text as a gzip file.
@@ -20,12 +21,8 @@ func gzipped(t testing.TB, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, text))(t)
+	must.OK(t, w.Close())
 	return b.String()
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/control"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -94,9 +95,7 @@ func TestPlan_EveryPageCountsOnce(t *testing.T) {
 					path = fmt.Sprintf("/no/%d", i)
 					refused++
 				}
-				if err := p.Add(site + path); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, p.Add(site+path))
 				want[site] = append(want[site], fmt.Sprint(site+path, " ", i%5 != 0))
 			}
 			totals, left, err := p.Finish()
@@ -138,9 +137,7 @@ func TestPlan_AnEndInTheMiddle(t *testing.T) {
 	}
 	p, got := making(ctx, o)
 	for i := range 500 {
-		if err := p.Add(fmt.Sprintf("http://s%d.test/", i/50)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.Add(fmt.Sprintf("http://s%d.test/", i/50)))
 	}
 	close(added)
 	totals, left, err := p.Finish()
@@ -159,9 +156,7 @@ func TestPlan_AnEndInTheMiddle(t *testing.T) {
 	o.Open = func() Judge { return &judge{} }
 	p, _ = making(t.Context(), o)
 	p.o.Page = func(string, bool) error { return failed }
-	if err := p.Add("http://s.test/"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Add("http://s.test/"))
 	if _, _, err := p.Finish(); err != failed {
 		t.Errorf("the error is %v", err)
 	}

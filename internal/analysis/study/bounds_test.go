@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/analysis/accesslog"
+	"heed/internal/tools/testkit/must"
 )
 
 // A client has any number of IPv6 networks, names and Host fields. Beyond the bounds they
@@ -22,13 +23,10 @@ func TestHeed_ForgedNamesAndAddressesTakeBoundedMemory(t *testing.T) {
 		if i%2 == 0 {
 			agent = "GPTBot/1.0"
 		}
-		err := s.Add(&accesslog.Request{
+		must.OK(t, s.Add(&accesslog.Request{
 			Time: at.Add(time.Duration(i) * time.Second), Client: fmt.Sprintf("2001:db8:%x:%x::1", i>>8, i&255), Host: fmt.Sprintf("host-%d.example", i),
 			Method: "GET", Target: fmt.Sprintf("/%d", i), Status: 200, UserAgent: agent,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	for what, n := range map[string]int{
 		"sites": len(s.sites), "agents": len(s.agents), "addresses": len(s.places), "networks": len(s.nets), "names of networks": len(s.netName),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/analysis/study"
+	"heed/internal/tools/testkit/must"
 )
 
 // truth is what a robot of the generated traffic did.
@@ -87,10 +88,7 @@ func (v *visits) Pop() any {
 // robot did.
 func generate(t testing.TB, path string, lines, people int) map[string]*truth {
 	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	defer f.Close()
 	w := bufio.NewWriterSize(f, 1<<20)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -119,9 +117,7 @@ func generate(t testing.TB, path string, lines, people int) map[string]*truth {
 		v.at = v.at.Add(v.b.pause(r))
 		heap.Fix(&next, 0)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Flush())
 	return all
 }
 
@@ -164,13 +160,8 @@ func (x *truth) note(v *visit, target, address string) {
 func generatedPolicies(t testing.TB) *study.Policies {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "robots.txt")
-	if err := os.WriteFile(file, []byte(generatedRules), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := study.LoadPolicies(t.Context(), file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(generatedRules), 0o600))
+	p := must.Get(study.LoadPolicies(t.Context(), file, ""))(t)
 	return p
 }
 
@@ -179,14 +170,9 @@ func TestHeed_TheTablesRecoverWhatTheRobotsOfAGeneratedLogDid(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "access.log")
 	all := generate(t, log, 12_000, 12)
-	out, err := study.NewDirectory(filepath.Join(dir, "tables"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(study.NewDirectory(filepath.Join(dir, "tables")))(t)
 	r := read(t, study.Options{Policies: generatedPolicies(t), Rows: out.Row}, log)
-	if err := out.Close(r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.Close(r))
 	for token, x := range all {
 		if token == "" {
 			continue

@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"heed/internal/analysis/study"
+	"heed/internal/tools/testkit/must"
 )
 
 // write writes a file of a test and returns its path.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -45,27 +44,17 @@ func TestHeed_AutonomousSystemsAndPublishedRangesShowImpostors(t *testing.T) {
 	t.Parallel()
 	networks, err := study.LoadNetworks(write(t, "asn.tsv", "198.51.100.0\t198.51.100.255\t64501\tFR\tOther\n192.0.2.0\t192.0.2.255\t64500\tUS\tOperator\n"+
 		"203.0.113.0\t203.0.113.255\t0\tNone\tNot routed\n2001:db8:5::\t2001:db8:5:ffff:ffff:ffff:ffff:ffff\tAS64500\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ranges, err := study.LoadRanges(write(t, "gptbot.json", `{"creationTime": "2025-01-01", "prefixes": [{"ipv4Prefix": "192.0.2.0/28"}, {"ipv6Prefix": "2001:db8:5::/48"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	policies, err := study.LoadPolicies(t.Context(), write(t, "robots.txt", "User-agent: *\nDisallow: /private/\nCrawl-delay: 60\n"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rows := filepath.Join(t.TempDir(), "tables")
 	out, err := study.NewDirectory(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	o := study.Options{Policies: policies, Networks: networks, Ranges: map[string][]netip.Prefix{"gptbot": ranges}, Rows: out.Row}
 	r := read(t, o, spoofed(t))
-	if err := out.Close(r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.Close(r))
 	// 17 gaps of 30 s are within the operator's system, where 60 s are asked for.
 	want := "gptbot | network | dominant | 1 | 19 | 1 | 18 | 0 | 17 | 0\n" +
 		"gptbot | network | rest | 2 | 2 | 0 | 2 | 2 | 0 | 0\n" +
@@ -81,9 +70,7 @@ func TestHeed_AutonomousSystemsAndPublishedRangesShowImpostors(t *testing.T) {
 		t.Errorf("the agents by substrings are\n%swant\n%s", got, want)
 	}
 	requests, err := os.ReadFile(filepath.Join(rows, "requests.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for network, n := range map[string]int{",AS64500,": 19, ",AS64501,": 1, ",203.0.113.1,203.0.113.1,": 1} {
 		if got := strings.Count(string(requests), network); got != n {
 			t.Errorf("%d requests are of %s, want %d", got, network, n)

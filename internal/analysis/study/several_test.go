@@ -13,6 +13,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -48,9 +49,7 @@ func TestHeed_AProgramAtSeveralSitesIsOne(t *testing.T) {
 		t.Errorf("reasks is\n%s", got)
 	}
 	var text strings.Builder
-	if err := r.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.WriteText(&text))
 	for _, want := range []string{"\n49 are of 3 programs by name", "\n- 3 of 3 programs asked for robots.txt.\n", "; 3 programs in all did."} {
 		if flat := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(flat, strings.TrimSpace(want)) {
 			t.Errorf("there is no %q in\n%.2500s", want, text.String())
@@ -99,14 +98,8 @@ func TestHeed_PhonesAreNoRobots(t *testing.T) {
 // time: a file, or as the status 403 one to a client in heed's place.
 func recordAt(t *testing.T, path, at string, status int, robots string) string {
 	t.Helper()
-	fetched, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := store.Open(path, store.Options{Heed: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fetched := must.Get(time.Parse(time.RFC3339, at))(t)
+	w := must.Get(store.Open(path, store.Options{Heed: "test"}))(t)
 	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "http", Host: "a.test", Port: 80}, Status: status, FetchedAt: fetched}
 	answer.Pack([]byte(robots))
 	source := rules.Source{Origin: answer.Origin, State: rules.Available, Status: status, FetchedAt: fetched, Snapshot: answer}
@@ -119,13 +112,9 @@ func recordAt(t *testing.T, path, at string, status int, robots string) string {
 		ID: audit.NewID(), Time: fetched, Client: "192.0.2.7:4711", Agent: agent, UserAgent: "XBot/1.0", Method: "GET", Scheme: "http", Host: "a.test", Target: "/",
 		Judged: audit.ByPath, Policy: policy, Decision: policy.Decide(agent, rules.NewTarget("/")), Outcome: audit.Outcome{Status: 200, FromSite: true},
 	}
-	if err := w.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Decided(e))
 	w.Ended(e)
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close(""))
 	return path
 }
 
@@ -135,10 +124,7 @@ func TestHeed_TimesAreComparedAtTheResolutionOfTheLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	record := recordAt(t, filepath.Join(dir, "audit.db"), "2025-03-01T10:00:00.7005Z", 200, "User-agent: *\nDisallow: /private\n")
-	policies, err := study.LoadPolicies(context.Background(), record, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policies := must.Get(study.LoadPolicies(context.Background(), record, ""))(t)
 	whole := lines(t, []any{"a.test", "192.0.2.1", 36000, "/private/x", 200, "XBot/1.0"}, []any{"a.test", "192.0.2.1", 35999, "/private/x", 200, "XBot/1.0"})
 	if got := values(t, read(t, study.Options{Policies: policies}, whole), "obedience", "not_allowed unknown"); got != "1 | 1\n" {
 		t.Errorf("of whole seconds: %s", got)
@@ -155,10 +141,7 @@ func TestHeed_TimesAreComparedAtTheResolutionOfTheLog(t *testing.T) {
 func TestHeed_ASiteThatDeniesItsRulesHasNone(t *testing.T) {
 	t.Parallel()
 	record := recordAt(t, filepath.Join(t.TempDir(), "audit.db"), "2025-03-01T10:00:00Z", 403, "")
-	policies, err := study.LoadPolicies(context.Background(), record, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policies := must.Get(study.LoadPolicies(context.Background(), record, ""))(t)
 	log := lines(t, []any{"a.test", "192.0.2.1", 36001, "/x", 200, "XBot/1.0"}, []any{"a.test", "192.0.2.2", 36002, "/x", 200, "YBot/1.0"})
 	if got := values(t, read(t, study.Options{Policies: policies}, log), "obedience", "token no_file unknown"); got != "xbot | 1 | 0\nybot | 1 | 0\n" {
 		t.Errorf("the classes are\n%s", got)
@@ -174,14 +157,9 @@ func TestHeed_TheSumsOfAProgramOverItsSites(t *testing.T) {
 			requests = append(requests, []any{fmt.Sprintf("s%d.test", i), "192.0.2.1", i*10 + n, path, 200, "LabBot/1.0"})
 		}
 	}
-	policies, err := study.LoadPolicies(context.Background(), testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /private\n"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policies := must.Get(study.LoadPolicies(context.Background(), testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /private\n"), ""))(t)
 	var text strings.Builder
-	if err := read(t, study.Options{Policies: policies}, lines(t, requests...)).WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, read(t, study.Options{Policies: policies}, lines(t, requests...)).WriteText(&text))
 	if want := "all 30 sites labbot 90 0 60 30 90 33.3 % ("; !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
 		t.Errorf("%q is not in\n%s", want, &text)
 	}
@@ -191,15 +169,10 @@ func TestHeed_TheSumsOfAProgramOverItsSites(t *testing.T) {
 // being named.
 func TestHeed_ARecordIsJudgedByItsOwnFiles(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../audit/store/testdata/layout2.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../audit/store/testdata/layout2.db"))(t)
 	log := testkit.Write(t, filepath.Join(t.TempDir(), "audit.db"), string(data))
 	policies := &study.Policies{}
-	if err := policies.AddLogs(context.Background(), []string{log, "-", filepath.Join(t.TempDir(), "missing.log")}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, policies.AddLogs(context.Background(), []string{log, "-", filepath.Join(t.TempDir(), "missing.log")}))
 	r := read(t, study.Options{Policies: policies}, log)
 	got := values(t, r, "versions", "site state status")
 	if !r.WithRules || !strings.Contains(got, " | file | 200\n") || strings.Contains(got, " | 0\n") {
@@ -219,18 +192,11 @@ func TestHeed_WhatPeopleReadFirst(t *testing.T) {
 		requests = append(requests, []any{"a.example.org", "192.0.2.1", i, "/private/" + fmt.Sprint(i), 200, fmt.Sprintf("Unknown%dBot/1.0", i%30)})
 	}
 	requests = append(requests, []any{"a.example.org", "192.0.2.1", 100, "/", 200, "GPTBot/1.0"})
-	policies, err := study.LoadPolicies(context.Background(), testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /private\n"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policies := must.Get(study.LoadPolicies(context.Background(), testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /private\n"), ""))(t)
 	r := read(t, study.Options{Policies: policies}, lines(t, requests...))
 	var text, page strings.Builder
-	if err := r.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.WriteText(&text))
+	must.OK(t, r.WriteHTML(&page))
 	for _, want := range []string{"- robots.txt does not allow 60 of 61 requests judged (98.4 %, 95 % interval 91.3-99.7)", "Nothing to show in 5. How soon", "100 % (34.2-100.0)", "\n17. Methods\n"} {
 		if flat := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(flat, strings.TrimSpace(want)) {
 			t.Errorf("there is no %q in\n%s", want, text.String())

@@ -17,27 +17,21 @@ import (
 
 	"heed/internal/analysis/accesslog"
 	"heed/internal/analysis/study"
+	"heed/internal/tools/testkit/must"
 )
 
 // read runs a study over a log.
 func read(t *testing.T, o study.Options, logs ...string) *study.Result {
 	t.Helper()
-	r, err := accesslog.Open(accesslog.Options{Files: logs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(accesslog.Open(accesslog.Options{Files: logs}))(t)
 	s := study.New(o)
 	for {
 		q, err := r.Next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Add(&q); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, s.Add(&q))
 	}
 	return s.Finish(r.Counts(), false, time.Date(2025, 4, 1, 0, 0, 0, 0, time.UTC))
 }
@@ -45,10 +39,7 @@ func read(t *testing.T, o study.Options, logs ...string) *study.Result {
 // small reads the log that was written by hand, with the two versions of its robots.txt.
 func small(t *testing.T, o study.Options) *study.Result {
 	t.Helper()
-	policies, err := study.LoadPolicies(context.Background(), "testdata/small/versions", "example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policies := must.Get(study.LoadPolicies(context.Background(), "testdata/small/versions", "example.org"))(t)
 	o.Site, o.Policies, o.Endpoint = "example.org", policies, "/private/"
 	return read(t, o, "testdata/small/access.log")
 }
@@ -230,14 +221,9 @@ func TestHeed_SQLiteMakesTheSameTables(t *testing.T) {
 		t.Fatal("sqlite3 is missing: install the Debian package sqlite3")
 	}
 	dir := filepath.Join(t.TempDir(), "tables")
-	out, err := study.NewDirectory(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(study.NewDirectory(dir))(t)
 	r := small(t, study.Options{Rows: out.Row})
-	if err := out.Close(r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.Close(r))
 	compareSQL(t, dir, r)
 }
 
@@ -258,9 +244,7 @@ func compareSQL(t *testing.T, dir string, r *study.Result) {
 			continue
 		}
 		ours, err := os.ReadFile(filepath.Join(dir, table.Name+".csv"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if len(table.Rows) == 0 && len(text) == 0 {
 			continue
 		}
@@ -323,18 +307,12 @@ func TestHeed_TheHeadsOfATableDiffer(t *testing.T) {
 func TestHeed_TheTextHasThePlacesOfLinesThatAreNoRequests(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long-", 20))
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(dir, 0o777))
 	log := filepath.Join(dir, "access.log")
 	text := "192.0.2.7 - - [01/Mar/2025:10:00:00 +0000] \"GET / HTTP/1.1\" 200 50\n" + strings.Repeat("nonsense\n", 1234)
-	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(log, []byte(text), 0o600))
 	var out strings.Builder
-	if err := read(t, study.Options{}, log).WriteText(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, read(t, study.Options{}, log).WriteText(&out))
 	for _, want := range []string{"1,234 (" + log + ":2, " + log + ":3, ", log + ":6, ...)\n", " 1,234\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %q in\n%.3000s", want, out.String())

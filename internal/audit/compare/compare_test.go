@@ -12,16 +12,9 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/compare"
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // record makes a record of requests, each a target, under a robots.txt and a key.
 func record(t *testing.T, robots string, key byte, targets ...string) *store.Record {
@@ -34,10 +27,10 @@ func record(t *testing.T, robots string, key byte, targets ...string) *store.Rec
 func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *store.Record {
 	t.Helper()
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, slices.Repeat([]byte{key}, audit.PrivacyKeySize))
-	must(t, err)
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-	must(t, err)
+	must.OK(t, err)
 	policy := rules.New(rules.Source{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, State: rules.Available}, []byte(robots))
 	for i := range len(targets) * len(strings.Fields(names)) {
 		target, agent := targets[i%len(targets)], rules.Declare(strings.Fields(names)[i/len(targets)])
@@ -49,12 +42,12 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 			ID: audit.NewID(), Client: "192.0.2.7:4711", ClientName: "run", Mode: "enforce", Agent: agent, Method: method, Scheme: "https", Host: "a.test", Target: target,
 			Judged: audit.ByPath, Decision: policy.Decide(agent, rules.NewTarget(target)), Policy: policy,
 		}
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	records, err := store.Records(path)
-	must(t, err)
+	must.OK(t, err)
 	return records[0]
 }
 
@@ -64,11 +57,11 @@ func TestRecords_OfOlderHeeds(t *testing.T) {
 	t.Parallel()
 	file := func(name string) *store.Record {
 		data, err := os.ReadFile("../store/testdata/" + name)
-		must(t, err)
+		must.OK(t, err)
 		path := filepath.Join(t.TempDir(), name)
-		must(t, os.WriteFile(path, data, 0o600))
+		must.OK(t, os.WriteFile(path, data, 0o600))
 		r, err := store.OpenRecord(path)
-		must(t, err)
+		must.OK(t, err)
 		return r
 	}
 	r, err := compare.Records(t.Context(), file("engine2.db"), file("layout2.db"), compare.Options{})
@@ -104,7 +97,7 @@ func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) 
 		"others":                     {record(t, monday, 1, "/1", "/x"), record(t, monday, 1, "/x", "/\xff"), 1, nil, url("/1"), url(`/\xFF`)},
 	} {
 		r, err := compare.Records(t.Context(), c.a, c.b, compare.Options{})
-		must(t, err)
+		must.OK(t, err)
 		var changed, onlyA, onlyB []string
 		for _, x := range r.Different {
 			if changed = append(changed, of(x.Request)); x.A.Verdict != "allow" || x.B.Verdict != "refuse" || x.B.Rule != "Disallow: /late" {
@@ -138,7 +131,7 @@ func TestRecords_OfTwoAgents(t *testing.T) {
 		{ByURL: true}:       "both 4, 1 1, equal 2, different 2, only 1 1",
 	} {
 		r, err := compare.Records(t.Context(), a, b, o)
-		must(t, err)
+		must.OK(t, err)
 		got := fmt.Sprintf("both %d, %d %d, equal %d, different %d, only %d %d", r.Both, r.AllowedA, r.AllowedB, r.Equal, len(r.Different), len(r.OnlyA), len(r.OnlyB))
 		if got != want || r.A.Requests != 7 {
 			t.Errorf("%+v: %s, want %s", o, got, want)

@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // promtool runs the program that checks files for Prometheus, and returns what it prints.
@@ -87,9 +88,7 @@ type dashboard struct {
 func TestGrafana_ShowsEveryMetric(t *testing.T) {
 	t.Parallel()
 	var d dashboard
-	if err := json.Unmarshal(grafana, &d); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(grafana, &d))
 	shown, rules, ids, cells := "", "groups:\n- name: panels\n  rules:\n", map[int]bool{}, map[[2]int]string{}
 	for _, p := range d.Panels {
 		if ids[p.ID] {
@@ -112,10 +111,7 @@ func TestGrafana_ShowsEveryMetric(t *testing.T) {
 			if !strings.Contains(target.Expr, `{job=~"$job", instance=~"$instance"`) {
 				t.Errorf("%s: not of the heeds that are chosen: %s", p.Title, target.Expr)
 			}
-			query, err := json.Marshal(strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			query := must.Get(json.Marshal(strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")))(t)
 			rules += fmt.Sprintf("  - record: panel%d:%s:query\n    expr: ", p.ID, target.RefID) + string(query) + "\n"
 		}
 	}

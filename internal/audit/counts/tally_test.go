@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -302,10 +303,7 @@ func TestCounter_ForgetsOldTroubleToMakeRoom(t *testing.T) {
 }
 
 func TestHeed_SummaryIsJSONWithoutNulls(t *testing.T) {
-	text, err := json.Marshal(new(Tally).Summary())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(new(Tally).Summary()))(t)
 	if strings.Contains(string(text), "null") {
 		t.Errorf("a null in %s", text)
 	}

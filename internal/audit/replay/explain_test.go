@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
 func listed(t *testing.T, record *store.Record, f store.Filter) (all []*Decision) {
 	t.Helper()
-	must(t, List(t.Context(), []*store.Record{record}, f, func(d *Decision) error { all = append(all, d); return nil }))
+	must.OK(t, List(t.Context(), []*store.Record{record}, f, func(d *Decision) error { all = append(all, d); return nil }))
 	return all
 }
 
@@ -85,7 +86,7 @@ func TestHeed_ADecisionIsPrintedWithItsLine(t *testing.T) {
 	lines, late := 0, 0
 	for _, d := range listed(t, record, store.Filter{}) {
 		explained, err := ExplainID(t.Context(), record, parse, d.ID)
-		must(t, err)
+		must.OK(t, err)
 		if explained.ID != d.ID || explained.Again != Same && explained.Again != NotByRules && explained.Again != Redacted {
 			t.Errorf("%s: %s, %s", d.ID, explained.Again, explained.What)
 		}
@@ -131,9 +132,9 @@ func TestHeed_TheLastDecisionOnAURLIsPrinted(t *testing.T) {
 		}
 	}
 	u, err := url.Parse(last.URL)
-	must(t, err)
+	must.OK(t, err)
 	o, err := rules.OriginOf(u)
-	must(t, err)
+	must.OK(t, err)
 	explained, err := ExplainURL(t.Context(), record, parse, o, last.entry.Target, store.Filter{})
 	if err != nil || explained.ID != last.ID {
 		t.Errorf("%v, %v", explained, err)

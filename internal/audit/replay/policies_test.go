@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -13,19 +14,19 @@ func TestHeed_AnEarlierRunsPoliciesAreJudgedBy(t *testing.T) {
 	c := newCrawl(t).entries(2000)
 	c.closed()
 	p, err := OpenPolicies(c.path, rules.Strict)
-	must(t, err)
+	must.OK(t, err)
 	last := map[rules.Origin]string{} // digest of the last file or, without one, state
 	db, err := sql.Open("sqlite", c.path)
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	rows, err := db.Query(`SELECT s.scheme, s.host, s.port, p.state, coalesce(hex(b.sha256), '') FROM policy p JOIN site s ON s.id = p.site
 LEFT JOIN snapshot n ON n.id = p.snapshot LEFT JOIN body b ON b.id = n.body ORDER BY p.id`)
-	must(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var o rules.Origin
 		var state, sum string
-		must(t, rows.Scan(&o.Scheme, &o.Host, &o.Port, &state, &sum))
+		must.OK(t, rows.Scan(&o.Scheme, &o.Host, &o.Port, &state, &sum))
 		if last[o] == "" || state != "unreachable" {
 			last[o] = state + sum
 		}

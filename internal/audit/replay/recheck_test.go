@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -32,7 +33,7 @@ func TestHeed_PastRequestsAreJudgedByTodaysRules(t *testing.T) {
 	}
 	check := Recheck{ParseRules: c.options().ParseRules, Policy: today, Width: 4}
 	r, err := check.Run(t.Context(), record)
-	must(t, err)
+	must.OK(t, err)
 	if r.Allowed == 0 || r.Allowed > all || r.Refused == 0 || r.Unknown == 0 || r.Incomplete > 0 {
 		t.Errorf("%+v; %d in all", r, all)
 	}

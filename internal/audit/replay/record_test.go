@@ -16,16 +16,9 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/judge"
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // crawl is a heed that is not there: it decides at random questions as a proxy
 // does, and records what it decides.
@@ -61,19 +54,16 @@ func newCrawl(t testing.TB) *crawl {
 	}
 	c.agree()
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-	must(t, err)
+	must.OK(t, err)
 	c.writer, err = store.Open(c.path, store.Options{Heed: "test", Privacy: privacy})
-	must(t, err)
+	must.OK(t, err)
 	return c
 }
 
 // agree makes settings in which everything occurs that verdicts rest on.
 func (c *crawl) agree() {
 	exception := func(e acl.Exception) *acl.Exception {
-		made, err := acl.NewException(e)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		made := must.Get(acl.NewException(e))(c.t)
 		return made
 	}
 	clients := []acl.Client{
@@ -84,10 +74,7 @@ func (c *crawl) agree() {
 		{Name: "watched", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.5/32")}, Mode: new(acl.Observe)},
 	}
 	host := func(text string) []acl.HostPattern {
-		p, err := acl.ParseHostPattern(text)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		p := must.Get(acl.ParseHostPattern(text))(c.t)
 		return []acl.HostPattern{p}
 	}
 	hosts := []acl.Host{
@@ -175,9 +162,7 @@ func (c *crawl) entries(n int) *crawl {
 	for range n {
 		c.now = c.now.Add(time.Duration(c.random.IntN(20)) * time.Millisecond)
 		e := c.entry()
-		if err := c.writer.Decided(e); err != nil {
-			c.t.Fatal(err)
-		}
+		must.OK(c.t, c.writer.Decided(e))
 		e.Outcome.Status, e.Outcome.FromSite = 200, true
 		c.writer.Ended(e)
 	}
@@ -260,19 +245,14 @@ func (c *crawl) options() Options {
 // closed closes the record and opens it for reading.
 func (c *crawl) closed() *store.Record {
 	c.t.Helper()
-	if err := c.writer.Close("the test is over"); err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, c.writer.Close("the test is over"))
 	return c.view()
 }
 
 // view opens the closed record for reading.
 func (c *crawl) view() *store.Record {
 	c.t.Helper()
-	record, err := store.OpenRecord(c.path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	record := must.Get(store.OpenRecord(c.path))(c.t)
 	return record
 }
 
@@ -280,9 +260,7 @@ func (c *crawl) view() *store.Record {
 func (c *crawl) change(text string, values ...any) {
 	c.t.Helper()
 	db, err := sql.Open("sqlite", c.path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, err)
 	_, err = db.Exec(text, values...)
 	if err = cmp.Or(err, db.Close()); err != nil {
 		c.t.Fatal(err)
@@ -298,6 +276,6 @@ func (c *crawl) copied(t testing.TB) *crawl {
 	if err == nil {
 		err = os.WriteFile(copied.path, text, 0o600)
 	}
-	must(t, err)
+	must.OK(t, err)
 	return &copied
 }

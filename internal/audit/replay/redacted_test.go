@@ -10,6 +10,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/judge"
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -18,9 +19,9 @@ import (
 func TestJudge_RedactedTargets(t *testing.T) {
 	t.Parallel()
 	host, err := acl.ParseHostPattern("a.test")
-	must(t, err)
+	must.OK(t, err)
 	never, err := acl.NewException(acl.Exception{Patterns: []string{"/vault/*open"}, Refuse: true, Reason: "never"})
-	must(t, err)
+	must.OK(t, err)
 	settings := &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{never}}}}
 	robots := []byte("User-agent: *\nDisallow: /private\nDisallow: /shop/*pdf\n")
 	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, Status: 200, FetchedAt: time.Now()}
@@ -38,9 +39,9 @@ func TestJudge_RedactedTargets(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "audit.db")
 		privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-		must(t, err)
+		must.OK(t, err)
 		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-		must(t, err)
+		must.OK(t, err)
 		agent := rules.Identify("TestBot/1.0")
 		e := &audit.Entry{
 			ID: audit.NewID(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", Config: "1", Settings: "1",
@@ -49,13 +50,13 @@ func TestJudge_RedactedTargets(t *testing.T) {
 		q := judge.Query{Effective: settings.For(nil, policy.Source().Origin, e.Time), Names: acl.Identity{Own: agent}, Target: rules.NewTarget(target)}
 		o, _ := q.Decide(policy)
 		e.Decision, e.Settled = o.Decision, o.OperatorReason
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
-		must(t, w.Close(""))
+		must.OK(t, w.Close(""))
 		record, err := store.OpenRecord(path)
-		must(t, err)
+		must.OK(t, err)
 		r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }})
-		must(t, err)
+		must.OK(t, err)
 		if got := map[replay.Class]int64{replay.Same: r.Same, replay.Redacted: r.Redacted}; got[want] != 1 {
 			t.Errorf("%s is not %s: %+v", target, want, r)
 		}
@@ -72,7 +73,7 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 	policy := rules.New(rules.Source{Origin: answer.Origin, State: rules.Available, Status: 200, Snapshot: answer}, robots)
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{Heed: "test"})
-	must(t, err)
+	must.OK(t, err)
 	agent := rules.Identify("TestBot/1.0")
 	for _, target := range []string{"/a", "/b", "/c"} {
 		e := &audit.Entry{
@@ -83,14 +84,14 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 		q := judge.Query{Effective: of, Names: acl.Identity{Own: agent, Shown: e.UserAgent, Also: of.Obeyed}, Target: rules.NewTarget(target)}
 		o, _ := q.Decide(policy)
 		e.Decision = o.Decision
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	record, err := store.OpenRecord(path)
-	must(t, err)
+	must.OK(t, err)
 	r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }, If: &replay.If{Agent: "OtherBot/1"}})
-	must(t, err)
+	must.OK(t, err)
 	if r.Same != 3 || r.If.Judged != 3 || r.If.Allowed != 1 || r.If.Refused != 0 {
 		t.Errorf("%d of 3 came out the same; with another agent %+v", r.Same, r.If)
 	}

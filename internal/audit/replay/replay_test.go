@@ -14,6 +14,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -29,7 +30,7 @@ func TestHeed_EveryVerdictComesOutAgain(t *testing.T) {
 	record := c.closed()
 	start := time.Now()
 	r, err := Judge(context.Background(), record, c.options())
-	must(t, err)
+	must.OK(t, err)
 	t.Logf("%d entries judged again in %v", r.Entries, time.Since(start).Round(time.Millisecond))
 	if r.Entries != int64(n) || r.Different+r.OtherEngine+r.Incomplete > 0 {
 		t.Errorf("%d entries, %d different, %d of another engine, %d incomplete", r.Entries, r.Different, r.OtherEngine, r.Incomplete)
@@ -55,7 +56,7 @@ func TestHeed_AChangedEngineIsCaught(t *testing.T) {
 	o := c.options()
 	c.change("UPDATE policy SET profile = 'strict' WHERE profile = 'standard'") // where Disallow wins a tie
 	r, err := Judge(t.Context(), c.view(), o)
-	must(t, err)
+	must.OK(t, err)
 	if r.Different == 0 || r.OtherEngine > 0 || len(r.Examples) == 0 || r.Examples[0].Recorded == r.Examples[0].Now {
 		t.Fatalf("%d different, %d of another engine: %+v", r.Different, r.OtherEngine, r.Examples)
 	}
@@ -77,22 +78,22 @@ func TestHeed_ARecordOfTwoEngines(t *testing.T) {
 	record := c.closed()
 	o := c.options()
 	before, err := Judge(t.Context(), record, o)
-	must(t, err)
+	must.OK(t, err)
 	c.change(fmt.Sprintf("UPDATE ground SET engine = %d, line = line + 1 WHERE reason = 'rule'", rules.Engine-1))
 	r, err := Judge(t.Context(), c.view(), o)
-	must(t, err)
+	must.OK(t, err)
 	if r.OtherEngine == 0 || r.Different > 0 || r.Same != before.Same-r.OtherEngine || r.Engines[rules.Engine-1] == 0 || r.Engines[rules.Engine] == 0 {
 		t.Errorf("%d of another engine, %d different, %d same of %d; %v", r.OtherEngine, r.Different, r.Same, before.Same, r.Engines)
 	}
 	rep, err := report.New([]*store.Record{c.view()}, report.Query{}, noon)
-	must(t, err)
+	must.OK(t, err)
 	dir := filepath.Join(t.TempDir(), "tables")
-	must(t, (&report.Paper{Now: noon}).Write(t.Context(), dir, []*store.Record{c.view()}))
+	must.OK(t, (&report.Paper{Now: noon}).Write(t.Context(), dir, []*store.Record{c.view()}))
 	methods, err := os.ReadFile(filepath.Join(dir, "methods.txt"))
-	must(t, err)
+	must.OK(t, err)
 	want := fmt.Sprintf("rules engines %d, %d", rules.Engine-1, rules.Engine)
 	var text, page strings.Builder
-	must(t, errors.Join(rep.WriteText(&text), rep.WriteHTML(&page)))
+	must.OK(t, errors.Join(rep.WriteText(&text), rep.WriteHTML(&page)))
 	for form, text := range map[string]string{"text": text.String(), "page": page.String(), "methods": strings.Join(strings.Fields(string(methods)), " ")} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the %s does not name the %s:\n%.600s", form, want, text)
@@ -126,7 +127,7 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 			c := made.copied(t)
 			c.change(change)
 			r, err := Judge(t.Context(), c.view(), c.options())
-			must(t, err)
+			must.OK(t, err)
 			if r.Different == 0 {
 				t.Errorf("%+v", r)
 			}
@@ -180,7 +181,7 @@ func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 	c := made.copied(t)
 	c.change("UPDATE policy SET snapshot = NULL")
 	r, err := Judge(t.Context(), c.view(), c.options())
-	must(t, err)
+	must.OK(t, err)
 	if r.Incomplete == 0 || r.Different > 0 {
 		t.Errorf("%d incomplete, %d different", r.Incomplete, r.Different)
 	}
@@ -188,7 +189,7 @@ func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 		c := made.copied(t)
 		c.change(change)
 		r, err := Judge(t.Context(), c.view(), c.options())
-		must(t, err)
+		must.OK(t, err)
 		if r.Incomplete == 0 || r.Different > 0 {
 			t.Errorf("%s: %d incomplete, %d different", change, r.Incomplete, r.Different)
 		}
@@ -208,7 +209,7 @@ func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
 		o := c.options()
 		o.If = &f
 		r, err := Judge(t.Context(), record, o)
-		must(t, err)
+		must.OK(t, err)
 		return r.If
 	}
 	all := judge(If{})

@@ -10,31 +10,30 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/judge/reason"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	must(t, (audittest.Crawl{Entries: 25_000, Sites: 50}).Write(path, store.Options{}))
+	must.OK(t, (audittest.Crawl{Entries: 25_000, Sites: 50}).Write(path, store.Options{}))
 	record, err := store.OpenRecord(path)
-	must(t, err)
+	must.OK(t, err)
 	var want []int64
 	all := store.Search{Class: reason.Failed, ByClass: true}
-	if err := replay.List(t.Context(), []*store.Record{record}, all.Filter, func(d *replay.Decision) error {
+	must.OK(t, replay.List(t.Context(), []*store.Record{record}, all.Filter, func(d *replay.Decision) error {
 		if o := d.Outcome; d.Verdict.Verdict != "refuse" && d.Judged != "no" && o != nil && !o.FromSite && reason.FailedStatus(o.Status) {
 			want = append([]int64{d.Seq}, want...)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	// A search of all, which is read in several steps, and searches of one step each.
 	for limit, most := range map[int]int64{40: 25_000, 400: 0} {
 		var got []int64
 		cut, pages := false, 0
 		for s := (replay.Search{Search: all, Limit: limit, Most: most}); ; pages++ {
 			f, err := replay.Latest(t.Context(), record, s)
-			must(t, err)
+			must.OK(t, err)
 			for _, d := range f.Decisions {
 				got = append(got, d.Seq)
 			}

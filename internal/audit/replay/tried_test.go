@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/check/why"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -18,18 +19,18 @@ func TestList_NamesWhoTriedAPassword(t *testing.T) {
 	t.Parallel()
 	for clients, want := range map[audit.Clients]string{audit.ClientsFull: `; wrong; the name tried was "ann"`, audit.ClientsHashed: `; wrong; the name tried was "user-`} {
 		privacy, err := audit.NewPrivacy(clients, nil, make([]byte, audit.PrivacyKeySize))
-		must(t, err)
+		must.OK(t, err)
 		path := filepath.Join(t.TempDir(), "audit.db")
 		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-		must(t, err)
+		must.OK(t, err)
 		for userAgent, reason := range map[string]rules.Reason{"GoodBot/1.0 (+https://bot.example/x)": rules.ReasonCredentials, "": rules.ReasonFailures} {
 			e := &audit.Entry{ID: audit.NewID(), Client: "192.0.2.7:4711", UserAgent: userAgent, Tried: "ann", Detail: "wrong", Decision: rules.Decision{Reason: reason}}
-			must(t, w.Decided(e))
+			must.OK(t, w.Decided(e))
 			w.Ended(e)
 		}
-		must(t, w.Close(""))
+		must.OK(t, w.Close(""))
 		record, err := store.OpenRecord(path)
-		must(t, err)
+		must.OK(t, err)
 		names := ""
 		err = replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
 			if text := why.ResultText(d, why.Words); !strings.HasPrefix(text, want) || d.User != "" {

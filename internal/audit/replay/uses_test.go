@@ -17,16 +17,9 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // visitor is a crawler whose requests a test records as a proxy does.
 type visitor struct {
@@ -91,9 +84,7 @@ func (v *visitor) get(host, target, field, html string) {
 			e.Decision = v.refusal(&o, &r)
 		}
 	}
-	if err := v.writer.Decided(e); err != nil {
-		v.t.Fatal(err)
-	}
+	must.OK(v.t, v.writer.Decided(e))
 	e.Outcome = audit.Outcome{Status: 403}
 	if e.Decision.Verdict == rules.Allow {
 		v.answer(e, &o, before, in, field, html)
@@ -133,10 +124,7 @@ func (v *visitor) json(verdict *signal.Verdict) string {
 	if len(verdict.Statements) == 0 && verdict.Page == "" {
 		return ""
 	}
-	text, err := json.Marshal(verdict)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(verdict))(v.t)
 	return string(text)
 }
 
@@ -149,35 +137,25 @@ func (v *visitor) refusal(o *judge.Result, r *signal.Refusal) rules.Decision {
 func (v *visitor) record() *store.Record {
 	v.t.Helper()
 	if v.writer != nil {
-		if err := v.writer.Close(""); err != nil {
-			v.t.Fatal(err)
-		}
+		must.OK(v.t, v.writer.Close(""))
 		v.writer = nil
 	}
-	r, err := store.OpenRecord(v.path)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	r := must.Get(store.OpenRecord(v.path))(v.t)
 	return r
 }
 
 // change changes the closed record with SQL.
 func (v *visitor) change(query string) {
 	v.t.Helper()
-	db, err := sql.Open("sqlite", v.path)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", v.path))(v.t)
 	defer db.Close()
-	if _, err := db.Exec(query); err != nil {
-		v.t.Fatal(err)
-	}
+	must.Get(db.Exec(query))(v.t)
 }
 
 func judged(t *testing.T, record *store.Record, purposes ...signal.Purpose) *replay.Result {
 	t.Helper()
 	r, err := replay.Judge(t.Context(), record, replay.Options{Purposes: purposes, ParseRules: func(string) (*acl.Rules, error) { return &acl.Rules{}, nil }})
-	must(t, err)
+	must.OK(t, err)
 	return r
 }
 
@@ -301,9 +279,9 @@ func TestJudge_RefusalsByStatementsComeOutAgain(t *testing.T) {
 func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
 	t.Parallel()
 	host, err := acl.ParseHostPattern("managed.example")
-	must(t, err)
+	must.OK(t, err)
 	agreed, err := acl.NewException(acl.Exception{Patterns: []string{"/a"}, Reason: "a contract"})
-	must(t, err)
+	must.OK(t, err)
 	excepted := func(string) (*acl.Rules, error) {
 		return &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{agreed}}}}, nil
 	}
@@ -313,7 +291,7 @@ func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
 		v.get("managed.example", "/a", "", "")
 		v.get("managed.example", "/b", "", "")
 		r, err := replay.Judge(t.Context(), v.record(), replay.Options{ParseRules: excepted, Purposes: []signal.Purpose{signal.PurposeTraining}})
-		must(t, err)
+		must.OK(t, err)
 		if want := (replay.UseCounts{Judged: 2, Refused: 1, Allowed: 1}); r.Uses.UseCounts != want {
 			t.Errorf("stated %q: %+v, want %+v", stated, r.Uses.UseCounts, want)
 		}
@@ -344,7 +322,7 @@ func TestJudge_ForAPurposeUnderAnotherProfile(t *testing.T) {
 			Purposes: []signal.Purpose{signal.PurposeSearch}, If: &replay.If{Profile: &c.profile},
 			ParseRules: func(string) (*acl.Rules, error) { return &acl.Rules{}, nil },
 		})
-		must(t, err)
+		must.OK(t, err)
 		if r.Uses.UseCounts != c.want || r.Different > 0 {
 			t.Errorf("%s: %+v, want %+v", c.profile, r.Uses.UseCounts, c.want)
 		}
@@ -363,7 +341,7 @@ func TestExplain_AStatement(t *testing.T) {
 	record := v.record()
 	explain := func(host, target string) *replay.Explained {
 		x, err := replay.ExplainURL(t.Context(), record, func(string) (*acl.Rules, error) { return &acl.Rules{}, nil }, rules.Origin{Scheme: "https", Host: host, Port: 443}, target, store.Filter{})
-		must(t, err)
+		must.OK(t, err)
 		return x
 	}
 	x := explain("managed.example", "/a")

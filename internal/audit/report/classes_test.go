@@ -19,6 +19,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -66,14 +67,14 @@ func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) 
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{})
-	must(t, err)
+	must.OK(t, err)
 	var tally counts.Tally
 	for _, e := range all {
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 		tally.Ended(e)
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	return path, tally.Summary()
 }
 
@@ -81,13 +82,13 @@ func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) 
 func summed(t *testing.T, text string) (classes, wouldBe reason.Counts) {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	must(t, err)
+	must.OK(t, err)
 	for _, row := range rows[1:] {
 		for _, c := range reason.Classes() {
 			for prefix, sums := range map[string]*reason.Counts{"class_": &classes, "would_be_": &wouldBe} {
 				if i := slices.Index(rows[0], prefix+c.Key()); i >= 0 {
 					n, err := strconv.ParseInt(row[i], 10, 64)
-					must(t, err)
+					must.OK(t, err)
 					sums[c] += n
 				}
 			}
@@ -127,7 +128,7 @@ func TestReport_EveryOutputHasTheSameClasses(t *testing.T) {
 	for name, conduct := range map[string]bool{"--csv": false, "--conduct --csv": true} {
 		var out bytes.Buffer
 		r, _ := made(t, report.Query{Conduct: conduct}, path)
-		must(t, r.WriteCSV(&out))
+		must.OK(t, r.WriteCSV(&out))
 		both(name, out.String())
 	}
 	var out bytes.Buffer
@@ -137,8 +138,8 @@ func TestReport_EveryOutputHasTheSameClasses(t *testing.T) {
 			WouldBe reason.Counts `json:"would_be"`
 		}
 	}
-	must(t, rep.WriteJSON(&out))
-	must(t, json.Unmarshal(out.Bytes(), &back))
+	must.OK(t, rep.WriteJSON(&out))
+	must.OK(t, json.Unmarshal(out.Bytes(), &back))
 	got["--json"] = [2]reason.Counts{back.Total.Classes, back.Total.WouldBe}
 	for name, g := range got {
 		if g != [2]reason.Counts{classes, wouldBe} {

@@ -11,6 +11,7 @@ import (
 	"heed/internal/analysis/study"
 	"heed/internal/audit/report"
 	"heed/internal/output/table"
+	"heed/internal/tools/testkit/must"
 )
 
 // visits is a record of a client's requests for pages of one site, at the given
@@ -110,14 +111,14 @@ func TestHeed_AStudyOfTheRecordCountsTheSameGaps(t *testing.T) {
 	is(t, "the share kept", sent.Kept, 4.0/6)
 
 	policies, err := study.LoadPolicies(t.Context(), file, "")
-	must(t, err)
+	must.OK(t, err)
 	logs, err := accesslog.Open(accesslog.Options{Files: []string{file}})
-	must(t, err)
+	must.OK(t, err)
 	defer logs.Close()
 	s := study.New(study.Options{Policies: policies})
 	q, err := logs.Next()
 	for ; err == nil; q, err = logs.Next() {
-		must(t, s.Add(&q))
+		must.OK(t, s.Add(&q))
 	}
 	if err != io.EOF {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/output/table"
+	"heed/internal/tools/testkit/must"
 )
 
 // exported returns the lines of an export as JSON.
@@ -22,11 +23,11 @@ func exported(t *testing.T, q report.Query, paths ...string) []map[string]any {
 		records = append(records, read(t, path))
 	}
 	var out bytes.Buffer
-	must(t, report.Export(context.Background(), records, q, report.Lines(&out)))
+	must.OK(t, report.Export(context.Background(), records, q, report.Lines(&out)))
 	var rows []map[string]any
 	for d := json.NewDecoder(&out); d.More(); {
 		var row map[string]any
-		must(t, d.Decode(&row))
+		must.OK(t, d.Decode(&row))
 		rows = append(rows, row)
 	}
 	return rows
@@ -90,7 +91,7 @@ func TestHeed_SeveralRecordsAreExportedByTime(t *testing.T) {
 func TestHeed_ARecordBesideItsBackupIsNotCountedTwice(t *testing.T) {
 	path := aDay(t)
 	records, err := store.Records(path, path)
-	must(t, err)
+	must.OK(t, err)
 	if r, err := report.New(records, report.Query{}, begun); err != nil || r.Total.Requests != 9 {
 		t.Errorf("one record named twice comes to %d requests: %v", r.Total.Requests, err)
 	}
@@ -106,7 +107,7 @@ func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	r.entry(0, r.once("asker", "192.0.2.7", nil, nil, "enforce", hostile, "[]", 0, nil, nil), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
 	var out bytes.Buffer
 	records := []*store.Record{read(t, r.file())}
-	must(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
+	must.OK(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
 	rows, err := csv.NewReader(&out).ReadAll()
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("it is read as %q, %v", rows, err)

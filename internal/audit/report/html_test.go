@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"heed/internal/audit/report"
+	"heed/internal/tools/testkit/must"
 )
 
 // page returns the report as HTML, and its parsed form.
@@ -17,9 +18,9 @@ func page(t *testing.T, path string) (string, *html.Node) {
 	t.Helper()
 	rep, _ := made(t, report.Query{Conduct: true}, path)
 	var out bytes.Buffer
-	must(t, rep.WriteHTML(&out))
+	must.OK(t, rep.WriteHTML(&out))
 	root, err := html.Parse(bytes.NewReader(out.Bytes()))
-	must(t, err)
+	must.OK(t, err)
 	return out.String(), root
 }
 

@@ -13,6 +13,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit/must"
 )
 
 // What a report counts, and the names it has for it, are of one moment, though
@@ -24,7 +25,7 @@ func TestHeed_AReportIsOfOneMomentWhileHeedWrites(t *testing.T) {
 	for last, done := int64(0), false; !done; {
 		select {
 		case err := <-written:
-			must(t, err)
+			must.OK(t, err)
 			done = true
 		default:
 			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +41,7 @@ func TestHeed_AReportIsOfOneMomentWhileHeedWrites(t *testing.T) {
 		if err == nil {
 			err = report.Export(context.Background(), records, report.Query{Filter: store.Filter{Host: "unvisited.test"}}, report.Lines(&bytes.Buffer{}))
 		}
-		must(t, err)
+		must.OK(t, err)
 		c := &r.Total
 		if c.Requests < last || c.Requests != c.Allowed+c.Refused+c.WouldRefuse+c.NotJudged {
 			t.Fatalf("after %d there are %+v", last, c)

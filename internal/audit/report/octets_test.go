@@ -18,6 +18,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/base/safetext"
 	"heed/internal/output/table"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -44,7 +45,7 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	targets := oddTargets()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{Heed: "test"})
-	must(t, err)
+	must.OK(t, err)
 	var logged bytes.Buffer
 	log := audit.NewLog(slog.NewJSONHandler(&logged, nil), nil)
 	for _, target := range targets {
@@ -56,11 +57,11 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 			Decided(*audit.Entry) error
 			Ended(*audit.Entry)
 		}{w, log} {
-			must(t, r.Decided(e))
+			must.OK(t, r.Decided(e))
 			r.Ended(e)
 		}
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 
 	of := map[string][]string{}
 	for d := json.NewDecoder(&logged); ; {
@@ -79,18 +80,16 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	}
 	records := []*store.Record{read(t, path)}
 	var out bytes.Buffer
-	must(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
+	must.OK(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
 	rows, err := csv.NewReader(&out).ReadAll()
-	must(t, err)
+	must.OK(t, err)
 	for _, row := range rows[1:] {
 		of["url of the table"] = append(of["url of the table"], row[slices.Index(rows[0], "url")])
 	}
-	if err := replay.List(context.Background(), records, store.Filter{}, func(d *replay.Decision) error {
+	must.OK(t, replay.List(context.Background(), records, store.Filter{}, func(d *replay.Decision) error {
 		of["url of the list"] = append(of["url of the list"], d.URL)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 
 	for output, urls := range of {
 		if len(urls) != len(targets) {

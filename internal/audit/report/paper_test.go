@@ -17,6 +17,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/output/figures"
+	"heed/internal/tools/testkit/must"
 )
 
 // papered writes the tables about the records and returns where they are.
@@ -28,21 +29,21 @@ func papered(t *testing.T, p report.Paper, paths ...string) string {
 		records = append(records, read(t, path))
 	}
 	p.Now = begun
-	must(t, p.Write(context.Background(), dir, records))
+	must.OK(t, p.Write(context.Background(), dir, records))
 	return dir
 }
 
 func tableOf(t *testing.T, text []byte) [][]string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
-	must(t, err)
+	must.OK(t, err)
 	return rows
 }
 
 func fileText(t *testing.T, path ...string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(path...))
-	must(t, err)
+	must.OK(t, err)
 	return text
 }
 
@@ -50,9 +51,9 @@ func fileText(t *testing.T, path ...string) []byte {
 func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 	path := aDay(t)
 	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	must.OK(t, err)
 	_, err = db.Exec("UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 2)")
-	must(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 	for name, query := range map[string]report.Query{"all": {}, "a part": {Filter: store.Filter{Host: "*.example", Client: "newsbot", To: begun.AddDate(0, 0, 1)}}} {
 		dir := papered(t, report.Paper{Query: query}, path)
 		queries, err := filepath.Glob(filepath.Join(dir, "*.sql"))
@@ -78,18 +79,18 @@ func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 func TestPaper_TheQueryOfARecordThatSharesDecisions(t *testing.T) {
 	path := aDay(t)
 	run := filepath.Join(t.TempDir(), "run.db")
-	must(t, os.WriteFile(run, fileText(t, path), 0o600))
+	must.OK(t, os.WriteFile(run, fileText(t, path), 0o600))
 	db, err := sql.Open("sqlite", run)
-	must(t, err)
+	must.OK(t, err)
 	_, err = db.Exec("UPDATE about SET value = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ-123456789' WHERE key = 'store'; UPDATE entry SET id = randomblob(16) WHERE seq > 6; " +
 		"INSERT INTO exempt VALUES (1, 0, 5, NULL), (2, (SELECT min(time) FROM entry), 3, NULL)")
-	must(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 	records, err := store.Records(path, run)
 	if err != nil || len(records) != 2 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
 	dir := filepath.Join(t.TempDir(), "tables")
-	must(t, (&report.Paper{Query: report.Query{Filter: store.Filter{From: begun}}, Now: begun}).Write(t.Context(), dir, records))
+	must.OK(t, (&report.Paper{Query: report.Query{Filter: store.Filter{From: begun}}, Now: begun}).Write(t.Context(), dir, records))
 	out, err := exec.Command("sqlite3", "-csv", "-readonly", run, ".read "+filepath.Join(dir, "record-2.sql")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -114,7 +115,7 @@ func TestHeed_TheCodebookExplainsEveryColumn(t *testing.T) {
 		}
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "*.csv"))
-	must(t, err)
+	must.OK(t, err)
 	for _, path := range tables {
 		name := strings.TrimSuffix(filepath.Base(path), ".csv")
 		if name == "codebook" {
@@ -163,11 +164,11 @@ func TestHeed_TheParagraphOnMethodsIsOfAllRecords(t *testing.T) {
 func TestPaper_WhatElseAReviewerAsks(t *testing.T) {
 	first, second := aDay(t), aDay(t)
 	db, err := sql.Open("sqlite", second)
-	must(t, err)
+	must.OK(t, err)
 	_, err = db.Exec(`PRAGMA user_version = 4; UPDATE about SET value = '2026-03-02T09:30:00Z' WHERE key = 'created'; UPDATE asker SET also_obey = '["CCBot","GPTBot"]' WHERE id = 1;
 INSERT INTO event SELECT 1, time, 'robots', 1, 'NewsBot/2.1', 2, 403, NULL FROM entry WHERE seq = 1 UNION ALL SELECT 2, time, 'bypassed', NULL, 'node', 4, NULL, NULL FROM entry WHERE seq = 1;
 UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
-	must(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 	dir := papered(t, report.Paper{}, first, second)
 	contains(t, strings.Join(strings.Fields(string(fileText(t, dir, "methods.txt"))), " "),
 		"For 4 requests (28.6 %) the answer to the request for the robots.txt had been received before the record was begun",
@@ -197,11 +198,9 @@ UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
 func TestHeed_AStateIsNotCountedAsAVerdict(t *testing.T) {
 	path := aDay(t)
 	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
-	if _, err := db.Exec("UPDATE policy SET state = 'refused'"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("UPDATE policy SET state = 'refused'"))(t)
 	contains(t, string(fileText(t, papered(t, report.Paper{}, path), "methods.txt")), "6 (66.7 %) allowed, 1 (11.1 %) refused by rule, 1 (11.1 %) rules unavailable")
 }
 

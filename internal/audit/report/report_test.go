@@ -14,21 +14,14 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit/must"
 )
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // read opens a record as `heed audit report` does.
 func read(t testing.TB, path string) *store.Record {
 	t.Helper()
 	r, err := store.OpenRecord(path)
-	must(t, err)
+	must.OK(t, err)
 	r.Path = "audit.db"
 	return r
 }
@@ -41,9 +34,9 @@ func made(t testing.TB, q report.Query, paths ...string) (*report.Report, string
 		records = append(records, read(t, path))
 	}
 	r, err := report.New(records, q, begun.AddDate(0, 1, 0))
-	must(t, err)
+	must.OK(t, err)
 	var text bytes.Buffer
-	must(t, r.WriteText(&text))
+	must.OK(t, r.WriteText(&text))
 	return r, text.String()
 }
 
@@ -222,7 +215,7 @@ func TestHeed_WhatClientsAndSitesWroteObeysNoTerminal(t *testing.T) {
 	r.policy("shop.example", time.Hour, hostile)
 	rep, text := made(t, report.Query{Conduct: true}, r.file())
 	var table bytes.Buffer
-	must(t, rep.WriteCSV(&table))
+	must.OK(t, rep.WriteCSV(&table))
 	for _, out := range []string{text, table.String()} {
 		if i := strings.IndexAny(out, "\x1b\x00\u202e"); i >= 0 {
 			t.Errorf("octets that a terminal obeys are in it: %q", out[max(0, i-40):min(len(out), i+40)])
@@ -254,7 +247,7 @@ func TestHeed_UploadsAreReported(t *testing.T) {
 	rep, text := made(t, report.Query{}, r.file())
 	contains(t, text, "uploaded 8.0 MiB of bodies, as clients sent them", "waited bytes uploaded newsbot 192.0.2.7 2 2 0 - 2.0 MiB 8.0 MiB")
 	var page, table bytes.Buffer
-	must(t, errors.Join(rep.WriteHTML(&page), rep.WriteCSV(&table)))
+	must.OK(t, errors.Join(rep.WriteHTML(&page), rep.WriteCSV(&table)))
 	if row := tableOf(t, table.Bytes())[1]; rep.Sites[0].BytesIn != 8<<20 || !slices.Contains(row, "8388608") {
 		t.Errorf("uploads of %d, %q", rep.Sites[0].BytesIn, row)
 	}
@@ -266,9 +259,7 @@ func TestHeed_UploadsAreReported(t *testing.T) {
 // BenchmarkReport makes a report over 100,000 decisions.
 func BenchmarkReport(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "audit.db")
-	if err := (audittest.Crawl{Entries: 100_000}).Write(path, store.Options{}); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, (audittest.Crawl{Entries: 100_000}).Write(path, store.Options{}))
 	for b.Loop() {
 		made(b, report.Query{}, path)
 	}

@@ -17,6 +17,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit/must"
 )
 
 // rows are rows of a list, by the names of their columns.
@@ -107,13 +108,13 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	t.Parallel()
 	old := func(name string) string {
 		path := filepath.Join(t.TempDir(), name)
-		must(t, os.WriteFile(path, fileText(t, "../store/testdata", name), 0o600))
+		must.OK(t, os.WriteFile(path, fileText(t, "../store/testdata", name), 0o600))
 		return path
 	}
 	entries, _, _ := everything()
 	classes, _ := recorded(t, entries)
 	crawl := filepath.Join(t.TempDir(), "crawl.db")
-	must(t, (audittest.Crawl{Entries: 2000}).Write(crawl, store.Options{}))
+	must.OK(t, (audittest.Crawl{Entries: 2000}).Write(crawl, store.Options{}))
 	few := newRecord(t)
 	few.add("exempt", few.micros(0), 1234, nil)
 	few.add("exempt", few.micros(0), 2, "disk full")
@@ -137,14 +138,14 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			records, err := store.Records(c.paths...)
-			must(t, err)
+			must.OK(t, err)
 			c.query.Conduct = true
 			r, err := report.New(records, c.query, begun)
-			must(t, err)
+			must.OK(t, err)
 			var text, script bytes.Buffer
-			must(t, cmp.Or(r.WriteJSON(&text), report.WriteSQL(&script, r, records)))
+			must.OK(t, cmp.Or(r.WriteJSON(&text), report.WriteSQL(&script, r, records)))
 			var rep map[string]any
-			must(t, json.Unmarshal(text.Bytes(), &rep))
+			must.OK(t, json.Unmarshal(text.Bytes(), &rep))
 			arguments := []string{"-readonly", c.paths[0]}
 			if len(c.paths) > 1 {
 				arguments = nil

@@ -15,6 +15,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/output/table"
+	"heed/internal/tools/testkit/must"
 )
 
 // What sites state, as a record has it.
@@ -83,14 +84,14 @@ func TestReport_ByPurpose(t *testing.T) {
 		"1 x https://open.example rate the site asks for fewer requests",
 	)
 	var page, table, object bytes.Buffer
-	must(t, rep.WriteHTML(&page))
+	must.OK(t, rep.WriteHTML(&page))
 	for _, want := range []string{"Use of pages, by purpose", "train-ai", "Content-Signal: search=yes, ai-train=no", "&lt;meta name=robots content=noindex&gt;", "the site asks for money"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	rep.Query.Use = true
-	must(t, rep.WriteCSV(&table))
+	must.OK(t, rep.WriteCSV(&table))
 	for _, want := range []string{
 		"kind,purpose,site,category,answer,source,text,line,requests\n",
 		"use,training,https://shop.example,train-ai,refused,robots,\"Content-Signal: search=yes, ai-train=no\",2,2\n",
@@ -102,7 +103,7 @@ func TestReport_ByPurpose(t *testing.T) {
 			t.Errorf("the table does not have %q:\n%s", want, &table)
 		}
 	}
-	must(t, rep.WriteJSON(&object))
+	must.OK(t, rep.WriteJSON(&object))
 	var read struct {
 		Use report.Use `json:"use"`
 	}
@@ -210,9 +211,9 @@ func TestExport_HasWhatSitesState(t *testing.T) {
 func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../store/testdata/engine2.db")
-	must(t, err)
+	must.OK(t, err)
 	old := filepath.Join(t.TempDir(), "old.db")
-	must(t, os.WriteFile(old, data, 0o600))
+	must.OK(t, os.WriteFile(old, data, 0o600))
 	today := purposes(t)
 	alone, _ := made(t, report.Query{}, today)
 	for _, by := range []string{report.ByAgent, report.ByAddress, report.ByUser} {
@@ -240,7 +241,7 @@ func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 func TestExport_EveryFieldIsInTheManual(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile("../../output/manual/record.md")
-	must(t, err)
+	must.OK(t, err)
 	_, list, found := strings.Cut(string(manual), "`heed audit export`:\n\n")
 	list, _, _ = strings.Cut(list, "\n\n")
 	var out bytes.Buffer

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // rounds is n, or a tenth of it in the short run of all tests.
@@ -60,12 +62,12 @@ func same(a, b any) bool { return fmt.Sprintf("%T %v", a, a) == fmt.Sprintf("%T 
 func some(t testing.TB, db *sql.DB, random *rand.Rand, table table) (id int64) {
 	t.Helper()
 	var n int64
-	must(t, db.QueryRow("SELECT count(*) FROM "+table.String()).Scan(&n))
+	must.OK(t, db.QueryRow("SELECT count(*) FROM "+table.String()).Scan(&n))
 	if n == 0 {
 		return 0
 	}
 	err := db.QueryRow(fmt.Sprintf("SELECT %s FROM %[2]s ORDER BY 1 LIMIT 1 OFFSET ?", Schema.columns(table)[0], table), random.Int64N(n)).Scan(&id)
-	must(t, err)
+	must.OK(t, err)
 	return id
 }
 
@@ -77,9 +79,7 @@ func (m *made) change(random *rand.Rand, table table, column string, id int64) *
 	var old, now any
 	var kind string
 	read := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ?", column, table, key)
-	if err := m.db.QueryRow(fmt.Sprintf("SELECT %s, typeof(%[1]s) FROM %s WHERE %s = ?", column, table, key), id).Scan(&old, &kind); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, m.db.QueryRow(fmt.Sprintf("SELECT %s, typeof(%[1]s) FROM %s WHERE %s = ?", column, table, key), id).Scan(&old, &kind))
 	if b, _ := old.([]byte); kind == "blob" && len(b) == 0 {
 		old = []byte{} // the driver reads it as nil, and writes that as NULL
 	}
@@ -261,9 +261,7 @@ func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
 func (m *made) cut() {
 	m.t.Helper()
 	var n int64
-	if err := m.db.QueryRow("SELECT max(n) FROM commits").Scan(&n); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, m.db.QueryRow("SELECT max(n) FROM commits").Scan(&n))
 	m.exec("DELETE FROM outcome WHERE in_commit = ?", n)
 	for t := runTable; t <= exemptTable; t++ {
 		if t != outcomeTable {

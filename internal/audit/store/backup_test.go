@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 )
 
 // TestHeed_ABackupHasAllThatWasDecidedBefore: while many decide.
@@ -37,7 +38,7 @@ func TestHeed_ABackupHasAllThatWasDecidedBefore(t *testing.T) {
 		})
 	}
 	last := asked(p, "/before")
-	must(t, w.Decided(last))
+	must.OK(t, w.Decided(last))
 	proof, err := store.Backup(ctx, path, to, nil)
 	stop()
 	clients.Wait()
@@ -64,9 +65,9 @@ func entries(t *testing.T, records []*store.Record) string {
 	var all []string
 	for _, r := range records {
 		reader, err := r.Read(t.Context())
-		must(t, err)
+		must.OK(t, err)
 		n := 0
-		must(t, reader.Entries(&store.Filter{}, func(*store.Entry) error { n++; return nil }))
+		must.OK(t, reader.Entries(&store.Filter{}, func(*store.Entry) error { n++; return nil }))
 		reader.Close()
 		all = append(all, fmt.Sprintf("%s:%d-%d(%d)", filepath.Base(r.Path), r.First, r.Last, n))
 		if beside := len(decisions(t, r)); int64(beside) != r.Last-r.First+1 {
@@ -80,14 +81,14 @@ func entries(t *testing.T, records []*store.Record) string {
 func decisions(t *testing.T, record *store.Record) (all []map[string]any) {
 	t.Helper()
 	r, err := record.Read(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	defer r.Close()
 	rows, err := r.Decisions(&store.Filter{})
-	must(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for {
 		values, err := rows.Next()
-		must(t, err)
+		must.OK(t, err)
 		if values == nil {
 			return all
 		}
@@ -112,26 +113,24 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 		t.Helper()
 		for i := range n {
 			e := asked(p, fmt.Sprintf("/%d", i))
-			must(t, w.Decided(e))
+			must.OK(t, w.Decided(e))
 		}
-		must(t, w.Complete())
+		must.OK(t, w.Complete())
 	}
 	back := func(to string) {
 		t.Helper()
-		if _, err := store.Backup(context.Background(), path, to, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(store.Backup(context.Background(), path, to, nil))(t)
 	}
 	ask(10)
 	back(old)
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	late = 2 * time.Hour
 	w = open(t, path, store.Options{Heed: "test", Keep: time.Hour, Now: func() time.Time { return time.Now().Add(late) }})
 	ask(5)
 	waitFor(t, path, func(p *store.Proof) bool { return p.Pruned != nil })
 	back(recent)
 	ask(3)
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	for _, c := range []struct {
 		files []string
 		want  string
@@ -143,7 +142,7 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 		{[]string{old, recent}, "old.db:1-10(10) recent.db:11-15(5)"},
 	} {
 		records, err := store.Records(c.files...)
-		must(t, err)
+		must.OK(t, err)
 		if got := entries(t, records); got != c.want {
 			t.Errorf("%v: %s, want %s", c.files, got, c.want)
 		}
@@ -156,13 +155,11 @@ func TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "audit.db"), filepath.Join(dir, "other.db")
 	w := open(t, path, store.Options{Heed: "test"})
-	must(t, w.Decided(asked(policy("site.test"), "/")))
-	must(t, w.Close(""))
-	if _, err := store.Backup(context.Background(), path, other, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Decided(asked(policy("site.test"), "/")))
+	must.OK(t, w.Close(""))
+	must.Get(store.Backup(context.Background(), path, other, nil))(t)
 	for _, file := range []string{path, other} {
-		must(t, open(t, file, store.Options{Heed: "test"}).Close(""))
+		must.OK(t, open(t, file, store.Options{Heed: "test"}).Close(""))
 	}
 	records, err := store.Records(path, other)
 	if err == nil || !strings.Contains(err.Error(), "they differ at commit") {
@@ -176,12 +173,12 @@ func TestHeed_ARecordIsReadTogetherWithItsTail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})
 	for range 7 {
-		must(t, w.Decided(asked(policy("site.test"), "/")))
+		must.OK(t, w.Decided(asked(policy("site.test"), "/")))
 	}
 	killed := copyOf(t, path)
 	w.Close("")
 	records, err := store.Records(killed)
-	must(t, err)
+	must.OK(t, err)
 	if got := entries(t, records); got != "audit.db:1-7(7)" {
 		t.Error(got)
 	}
@@ -193,16 +190,14 @@ func TestHeed_AFalseViewDeceivesNoCommandOfHeed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})
-	must(t, w.Decided(asked(policy("site.test"), "/private/x")))
-	must(t, w.Close(""))
+	must.OK(t, w.Decided(asked(policy("site.test"), "/private/x")))
+	must.OK(t, w.Close(""))
 	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
-	if _, err := db.Exec("DROP VIEW decisions; CREATE VIEW decisions AS SELECT seq, 'allow' AS verdict FROM entry"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("DROP VIEW decisions; CREATE VIEW decisions AS SELECT seq, 'allow' AS verdict FROM entry"))(t)
 	records, err := store.Records(path)
-	must(t, err)
+	must.OK(t, err)
 	if rows := decisions(t, records[0]); len(rows) != 1 || rows[0]["verdict"] != "refuse" || rows[0]["rule"] != "Disallow: /private" {
 		t.Error("a view in the file was believed")
 	}

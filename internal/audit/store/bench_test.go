@@ -7,6 +7,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 )
 
 // BenchmarkRecord is one decision and its outcome, up to audit.db, in commits of 3000.
@@ -17,16 +18,12 @@ func BenchmarkRecord(b *testing.B) {
 	e := asked(p, "/a/page/of/the/site.html")
 	b.ReportAllocs()
 	for n := 1; b.Loop(); n++ {
-		if err := w.Decided(e); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, w.Decided(e))
 		e.Outcome = audit.Outcome{Status: 200, FromSite: true, BytesOut: 12345, Duration: 83 * time.Millisecond}
 		w.Ended(e)
 		if n%3000 > 0 {
 			continue
 		}
-		if err := w.Complete(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, w.Complete())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,7 +24,7 @@ func execute(t *testing.T, path, statement string, values ...any) {
 		_, err = db.Exec(statement, values...)
 		err = errors.Join(err, db.Close())
 	}
-	must(t, err)
+	must.OK(t, err)
 }
 
 // hour returns a time on the day of theDecisions.
@@ -40,17 +41,15 @@ func withGap(t *testing.T, path string) {
 func gapsIn(t *testing.T, filter store.Filter, paths ...string) (n int) {
 	t.Helper()
 	records, err := store.Records(paths...)
-	must(t, err)
+	must.OK(t, err)
 	for _, record := range records {
 		r, err := record.Read(t.Context())
-		must(t, err)
-		if err := r.Counted(&filter, func(c *store.Counted) {
+		must.OK(t, err)
+		must.OK(t, r.Counted(&filter, func(c *store.Counted) {
 			if c.Gap != nil {
 				n++
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		r.Close()
 	}
 	return n
@@ -109,9 +108,9 @@ func TestRecords_ARevisionCountsOnceOverCopies(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(earlier, text, 0o600)
 	}
-	must(t, err)
+	must.OK(t, err)
 	w := open(t, path, store.Options{})
-	must(t, errors.Join(w.Decided(all[2]), w.Close("")))
+	must.OK(t, errors.Join(w.Decided(all[2]), w.Close("")))
 	execute(t, path, "DELETE FROM entry WHERE seq = 1")
 	records, err := store.Records(path, earlier)
 	if err != nil || len(records) != 2 {
@@ -120,13 +119,13 @@ func TestRecords_ARevisionCountsOnceOverCopies(t *testing.T) {
 	requests, hosts := 0, int64(0)
 	for _, record := range records {
 		r, err := record.Read(t.Context())
-		must(t, err)
+		must.OK(t, err)
 		defer r.Close()
-		must(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }))
+		must.OK(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }))
 		rows, _, err := r.Table("record", &store.Filter{}, 1)
-		must(t, err)
+		must.OK(t, err)
 		values, err := rows.Next()
-		must(t, err)
+		must.OK(t, err)
 		n, _ := values[6].(int64)
 		hosts += n
 		rows.Close()
@@ -143,17 +142,15 @@ func TestRequests_OneRefusedByAnotherRecorderHasFailed(t *testing.T) {
 	e := theDecisions(1)[0]
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
-	must(t, w.Decided(e))
+	must.OK(t, w.Decided(e))
 	e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, "no space left on device"
 	w.Ended(e)
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	r := reader(t, path)
-	if err := r.Requests(&store.Filter{}, false, func(q *store.Request) error {
+	must.OK(t, r.Requests(&store.Filter{}, false, func(q *store.Request) error {
 		if !q.Failed || reason.ClassOf(rules.Allow, rules.ReasonNoRule, q.Failed) != reason.Failed {
 			t.Errorf("it counts as allowed: %+v", q)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

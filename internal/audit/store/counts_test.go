@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/counts"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -42,14 +43,10 @@ func (m *mixed) decide(w *Writer, n int, from time.Time) {
 			by := m.past[m.random.IntN(len(m.past))]
 			e.Revises = &by.ID
 		}
-		if err := w.Decided(e); err != nil {
-			m.t.Fatal(err)
-		}
+		must.OK(m.t, w.Decided(e))
 		m.open, m.past = append(m.open, e), append(m.past, e)
 		if m.random.IntN(40) == 0 {
-			if err := w.Complete(); err != nil {
-				m.t.Fatal(err)
-			}
+			must.OK(m.t, w.Complete())
 		}
 		if m.random.IntN(3) > 0 {
 			continue
@@ -80,7 +77,7 @@ func (m *mixed) killed(w *Writer) string {
 func mustConnect(t *testing.T, path string) *conn {
 	t.Helper()
 	c, err := connect(path, "rwc")
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -105,7 +102,7 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 		case 0:
 			path = m.killed(w)
 		default:
-			must(t, w.Close("it is stopping"))
+			must.OK(t, w.Close("it is stopping"))
 			m.open = nil
 		}
 		whole(fmt.Sprintf("part %d", part))
@@ -126,7 +123,7 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 	}
 	db.Close()
 	b, err := openDatabase(path, begin, "", "")
-	must(t, err)
+	must.OK(t, err)
 	defer b.close()
 	p := &pruner{db: b, limits: limits{keep: time.Minute}, tail: func() int64 { return 0 }, newPart: func() {}}
 	for more := true; more; {
@@ -156,9 +153,7 @@ func TestVerify_CountsThatWereChanged(t *testing.T) {
 		path := m.copy()
 		c := mustConnect(t, path)
 		query := strings.Replace(change, "rowid_of", "(period, asker, site, ground, failed) = (SELECT period, asker, site, ground, failed FROM counts WHERE requests > 0 LIMIT 1)", 1)
-		if _, err := c.Exec(query); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Exec(query))(t)
 		c.Close()
 		if proof := prove(t, path); proof.Whole {
 			t.Errorf("%s is not found", change)

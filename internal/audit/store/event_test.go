@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -24,7 +25,7 @@ func TestRecord_WhatIsBesideADecision(t *testing.T) {
 	e := asked(rules.New(source, []byte("User-agent: *\nDisallow: /private\n")), "/")
 	e.AlsoObey = []string{"Other-Bot", "Third"}
 	e.TurnWaited, e.Outcome.Waited = 3*time.Second, 5*time.Second
-	must(t, w.Decided(e))
+	must.OK(t, w.Decided(e))
 	e.Outcome = audit.Outcome{Elsewhere: true}
 	w.Ended(e)
 	at := time.Now().UTC().Truncate(time.Microsecond)
@@ -36,7 +37,7 @@ func TestRecord_WhatIsBesideADecision(t *testing.T) {
 	for _, e := range events[1:] {
 		w.Note(e)
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	w.Note(events[1]) // has no effect
 
 	r := reader(t, path)

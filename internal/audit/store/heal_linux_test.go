@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/tools/testkit/must"
 )
 
 // beset is an open record that another program is at work on.
@@ -57,9 +58,7 @@ func (b *beset) complete(want bool) {
 // ended closes the record and fails the test unless it is whole and has what was accepted.
 func (b *beset) ended() *Proof {
 	b.t.Helper()
-	if err := b.Close(""); err != nil {
-		b.t.Fatal(err)
-	}
+	must.OK(b.t, b.Close(""))
 	if n := entries(b.t, b.path); n != b.accepted {
 		b.t.Errorf("%d decisions, %d were accepted", n, b.accepted)
 	}
@@ -105,7 +104,7 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 			t.Parallel()
 			b := newBeset(t, 30)
 			record, err := OpenRecord(b.path)
-			must(t, err)
+			must.OK(t, err)
 			page, ended := make(chan error, 1), make(chan struct{})
 			go func() { // reads until it is ended
 				defer close(ended)
@@ -120,8 +119,8 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 					err = r.Entries(&Filter{}, func(*Entry) error { return nil })
 				}
 			}()
-			must(t, <-page)
-			must(t, change(b.path))
+			must.OK(t, <-page)
+			must.OK(t, change(b.path))
 			b.decide(7)
 			refused := 37 - b.accepted
 			b.complete(true)
@@ -134,7 +133,7 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 				t.Errorf("%d healings, %+v; %d were refused", n, latest, refused)
 			}
 			r, err := record.Read(t.Context()) // the page is loaded again
-			must(t, err)
+			must.OK(t, err)
 			r.Close()
 			proof := b.ended()
 			if len(proof.Gaps) != 1 || proof.Gaps[0].Refused != int64(refused) {
@@ -208,7 +207,7 @@ func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
 	t.Parallel()
 	b := newBeset(t, 20)
 	before := holding(t, b.path, "SELECT count(*) FROM decisions;")
-	must(t, os.Remove(b.path+"-wal"))
+	must.OK(t, os.Remove(b.path+"-wal"))
 	for range 2 {
 		b.complete(false)
 		b.decide(1)
@@ -219,7 +218,7 @@ func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
 	before.end()
 	b.complete(true)
 	b.complete(true) // the gap
-	must(t, errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")))
+	must.OK(t, errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")))
 	since := holding(t, b.path, "BEGIN; SELECT count(*) FROM about;")
 	b.decide(5)
 	b.complete(true)
@@ -239,7 +238,7 @@ func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
 func TestHeed_WithoutALockOfItsOwnItStops(t *testing.T) {
 	t.Parallel()
 	b := newBeset(t, 20)
-	must(t, b.db.claim.Release())
+	must.OK(t, b.db.claim.Release())
 	b.db.held = false
 	without(t, b.path, "CREATE TABLE foreign_table AS SELECT 7 AS n;")
 	b.complete(false)
@@ -271,7 +270,7 @@ func TestHeed_TheTailKeepsWhatAReaderKeepsInTheLog(t *testing.T) {
 			b.complete(true)
 		}
 		reader.end()
-		must(t, errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")))
+		must.OK(t, errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")))
 		b.complete(false)
 		b.decide(1)
 		if b.accepted != 25 || b.Err() == nil || !strings.Contains(b.Err().Error(), "lost: restart heed") {
@@ -299,7 +298,7 @@ func TestWriter_TheTailIsNotEmptiedForALogThatIsGone(t *testing.T) {
 	b.completing.Lock()
 	number := b.wal.Number
 	before := b.tailOctets()
-	must(t, os.Remove(b.path+"-wal"))
+	must.OK(t, os.Remove(b.path+"-wal"))
 	if err := b.dropSpent(number); err == nil || b.tailOctets() != before {
 		t.Errorf("%v; %d octets of %d are left", err, b.tailOctets(), before)
 	}
@@ -315,7 +314,7 @@ func TestHeed_ItHealsAtMostSixTimesAnHour(t *testing.T) {
 	b := newBeset(t, 1)
 	remove := func() {
 		t.Helper()
-		must(t, os.Remove(b.path+"-wal"))
+		must.OK(t, os.Remove(b.path+"-wal"))
 	}
 	for n := range 8 {
 		if n == 3 {

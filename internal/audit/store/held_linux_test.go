@@ -8,6 +8,8 @@ import (
 	osexec "os/exec"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // shell is a sqlite3 that holds a record.
@@ -23,12 +25,12 @@ func holding(t *testing.T, path, sql string) *shell {
 	t.Helper()
 	s := &shell{t: t, cmd: osexec.Command("sqlite3", path)}
 	in, err := s.cmd.StdinPipe()
-	must(t, err)
+	must.OK(t, err)
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
 	}
-	must(t, err)
+	must.OK(t, err)
 	s.in, s.out = in, bufio.NewScanner(out)
 	t.Cleanup(s.end)
 	s.do(sql)
@@ -38,9 +40,7 @@ func holding(t *testing.T, path, sql string) *shell {
 // do executes SQL, and waits for its end.
 func (s *shell) do(sql string) {
 	s.t.Helper()
-	if _, err := io.WriteString(s.in, sql+"\n.print done\n"); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Get(io.WriteString(s.in, sql+"\n.print done\n"))(s.t)
 	for s.out.Scan() {
 		if s.out.Text() == "done" {
 			return
@@ -72,9 +72,7 @@ func TestHeed_DecisionsGoOnWhileAnotherProgramHoldsTheRecord(t *testing.T) {
 			t.Parallel()
 			b := newBeset(t, 5)
 			b.maxLog = 1 << 16
-			if _, err := b.db.Exec("PRAGMA busy_timeout = 1"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(b.db.Exec("PRAGMA busy_timeout = 1"))(t)
 			other := holding(t, b.path, c.sql)
 			for n := 0; b.Held() == nil && n < 100; n++ {
 				b.decide(20)
@@ -105,7 +103,7 @@ func TestHeed_DecisionsGoOnWhileAnotherProgramHoldsTheRecord(t *testing.T) {
 func sizeOf(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
-	must(t, err)
+	must.OK(t, err)
 	return info.Size()
 }
 

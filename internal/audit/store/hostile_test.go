@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -21,10 +22,10 @@ func TestHeed_AnyTextIsKeptAsItIs(t *testing.T) {
 	e.Decision = rules.Decision{Reason: rules.ReasonRule, Group: hostile, Rule: "Disallow: /" + hostile, Line: 3, Token: hostile, Variant: "v1"}
 	e.UserAgent, e.Raw, e.Page, e.Part, e.Method, e.Detail, e.User = hostile, "/"+hostile, hostile, hostile, hostile, hostile, hostile
 	e.Sent, e.SentFrom, e.Settled, e.Client = hostile, hostile, hostile, hostile
-	must(t, w.Decided(e))
+	must.OK(t, w.Decided(e))
 	e.Outcome = audit.Outcome{Status: 403, Err: hostile}
 	w.Ended(e)
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	proof, err := store.Verify(t.Context(), path, nil, nil)
 	if err != nil || !proof.Whole {
 		t.Fatalf("not whole: %+v, %v", proof, err)
@@ -32,10 +33,8 @@ func TestHeed_AnyTextIsKeptAsItIs(t *testing.T) {
 	db := view(t, path)
 	var rule, agent, method, why string
 	var target []byte
-	if err := db.QueryRow("SELECT rule, user_agent, method, error, target FROM entry JOIN ground ON ground.id = ground JOIN asker ON asker.id = asker JOIN outcome ON entry = seq").
-		Scan(&rule, &agent, &method, &why, &target); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.QueryRow("SELECT rule, user_agent, method, error, target FROM entry JOIN ground ON ground.id = ground JOIN asker ON asker.id = asker JOIN outcome ON entry = seq").
+		Scan(&rule, &agent, &method, &why, &target))
 	for _, got := range []string{strings.TrimPrefix(rule, "Disallow: /"), agent, method, why, strings.TrimPrefix(string(target), "/")} {
 		if got != hostile {
 			t.Errorf("%q is kept as %q", hostile, got)
@@ -51,10 +50,10 @@ func TestHeed_WhatClientsAndSitesChooseIsBounded(t *testing.T) {
 	p := policy("site.test")
 	e := asked(p, "/"+long) // the proxy has a limit for it; the record keeps it whole
 	e.UserAgent, e.Page, e.Part, e.Method, e.Detail, e.User, e.Sent, e.SentFrom = long, long, long, long, long, long, long, long
-	must(t, w.Decided(e))
+	must.OK(t, w.Decided(e))
 	e.Outcome.Err = long
 	w.Ended(e)
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	db := view(t, path)
 	if n := count(t, db, "SELECT length(target) FROM entry"); n != len(long)+1 {
 		t.Errorf("the target has %d octets", n)
@@ -75,9 +74,9 @@ func TestHeed_ARobotsTxtIsStoredOnceByEachRun(t *testing.T) {
 	for range 3 {
 		w := open(t, path, store.Options{})
 		for _, host := range []string{"a.test", "b.test"} {
-			must(t, w.Decided(asked(policy(host), "/")))
+			must.OK(t, w.Decided(asked(policy(host), "/")))
 		}
-		must(t, w.Close(""))
+		must.OK(t, w.Close(""))
 	}
 	db := view(t, path)
 	if n := count(t, db, "SELECT count(*) FROM body"); n != 3 {

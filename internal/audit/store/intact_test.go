@@ -11,17 +11,16 @@ import (
 	"testing"
 
 	"heed/internal/audit/store/wal"
+	"heed/internal/tools/testkit/must"
 )
 
 // overwrite puts octets into the file at path.
 func overwrite(t *testing.T, path string, at int64, octets []byte) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
-	if _, err := f.WriteAt(octets, at); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(octets, at))(t)
 }
 
 // laterKilled returns a copy of the record as the end of its process leaves it.
@@ -45,7 +44,7 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 	}
 	remove := func(suffix string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			must(t, os.Remove(path+suffix))
+			must.OK(t, os.Remove(path+suffix))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -56,7 +55,7 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 		"-wal removed":     {remove("-wal"), ""},
 		"-wal overwritten": {func(t *testing.T, path string) { overwrite(t, path+"-wal", 8, make([]byte, 200)) }, ""},
 		"-wal cut": {func(t *testing.T, path string) {
-			must(t, os.Truncate(path+"-wal", 4096))
+			must.OK(t, os.Truncate(path+"-wal", 4096))
 		}, ""},
 		"-shm emptied":       {empty("-shm"), ""},
 		"-shm removed":       {remove("-shm"), ""},
@@ -70,9 +69,9 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 			for run, n := range []int{10, 4} {
 				w := mustOpen(t, path, Options{})
 				for i := range n {
-					must(t, w.Decided(request(i)))
+					must.OK(t, w.Decided(request(i)))
 				}
-				must(t, w.Complete())
+				must.OK(t, w.Complete())
 				if run == 1 {
 					c.change(t, path)
 					w.io.Lock()
@@ -89,8 +88,8 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 			var log bytes.Buffer
 			path = laterKilled(t, path)
 			w := mustOpen(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-			must(t, w.Decided(request(5)))
-			must(t, w.Close(""))
+			must.OK(t, w.Decided(request(5)))
+			must.OK(t, w.Close(""))
 			want, proof := 15, proofOf(t, path)
 			if c.lost != "" {
 				want = 1
@@ -172,7 +171,7 @@ func TestHeed_ADamagedRecordIsMovedAsideAndFollowed(t *testing.T) {
 			path := begun(t, 3)
 			c.spoil(t, path)
 			tail := mustRead(t, path+".tail")
-			must(t, mustOpen(t, path, Options{}).Close(""))
+			must.OK(t, mustOpen(t, path, Options{}).Close(""))
 			proof := proofOf(t, path)
 			if n := entries(t, path); n != c.entries || !strings.Contains(proof.Follows, c.follows) {
 				t.Errorf("%d decisions, want %d; it continues %q", n, c.entries, proof.Follows)

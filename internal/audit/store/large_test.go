@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // What is here takes many rows and one goroutine: under the race detector, which
@@ -95,11 +97,11 @@ func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
 	largest := int64(0)
 	for range times {
 		m.entries(some)
-		must(t, p.db.findHead())
+		must.OK(t, p.db.findHead())
 		m.prune(p)
 		m.before = p.db.head
 		s, err := p.size()
-		must(t, err)
+		must.OK(t, err)
 		if largest = max(largest, s.file); s.used+limit/10 > limit/10*9 {
 			t.Errorf("pruned, %d octets are in use", s.used)
 		}

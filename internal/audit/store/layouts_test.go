@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 )
 
 // The files were written by earlier versions of heed. The hashes of their heads
@@ -43,8 +44,8 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 			continue
 		}
 		w := open(t, path, store.Options{Heed: "test"})
-		must(t, w.Decided(asked(policy("site.test"), "/")))
-		must(t, w.Close(""))
+		must.OK(t, w.Decided(asked(policy("site.test"), "/")))
+		must.OK(t, w.Close(""))
 		proof, err := store.Verify(context.Background(), path, nil, nil)
 		if err != nil || !proof.Whole || proof.Rows["entry"] != 1 || !strings.Contains(proof.Follows, made.hash) {
 			t.Errorf("%s: the record that continues it: %+v, %v", name, proof, err)
@@ -87,8 +88,8 @@ func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 func copied(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	must(t, err)
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), name)
-	must(t, os.WriteFile(path, data, 0o600))
+	must.OK(t, os.WriteFile(path, data, 0o600))
 	return path
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/base/sqlite"
+	"heed/internal/tools/testkit/must"
 )
 
 // made is a record that a test writes without a heed: rows and commits as the
@@ -37,7 +38,7 @@ func newMade(t testing.TB) *made {
 	t.Helper()
 	m := &made{t: t, path: filepath.Join(t.TempDir(), "audit.db"), random: rand.New(rand.NewPCG(1, 2))}
 	db, err := sql.Open("sqlite", sqlite.Source(m.path, "rwc", busyTime))
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { db.Close() })
 	m.db = db
 	about := [][2]string{{"created", "2026-03-01T12:00:00Z"}, {"store", "019ca8f4-1c00-7000-8000-000000000001"}}
@@ -163,10 +164,7 @@ func (m *made) commit(pruned []byte) {
 	m.t.Helper()
 	c := commit{salt: newSalt(), n: m.before.n + 1, time: m.now(), last: lasts(m.ids[:entryTable+1]), outcomes: int64(len(m.rows[outcomeTable])), exempt: m.ids[exemptTable], event: m.ids[eventTable], pruned: pruned}
 	l := c.begin(Schema, &m.before)
-	tx, err := m.db.Begin()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	tx := must.Get(m.db.Begin())(m.t)
 	defer tx.Rollback()
 	outcomes := m.rows[outcomeTable]
 	for i := range outcomes { // by entry
@@ -176,10 +174,7 @@ func (m *made) commit(pruned []byte) {
 	}
 	for t := runTable; t <= eventTable; t++ {
 		for _, row := range m.rows[t] {
-			spelt, err := appendRow(nil, t, row)
-			if err != nil {
-				m.t.Fatal(err)
-			}
+			spelt := must.Get(appendRow(nil, t, row))(m.t)
 			l.cover(spelt, row[0].(int64))
 			insert(m.t, tx, t, row)
 		}
@@ -195,9 +190,7 @@ func (m *made) commit(pruned []byte) {
 		stub = pruned
 	}
 	insert(m.t, tx, commits, append(row, c.outcomes, c.exempt, stub, c.hash[:], c.marks, c.event, c.salt, c.hashes, c.ended))
-	if err := tx.Commit(); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, tx.Commit())
 	m.before = c
 }
 

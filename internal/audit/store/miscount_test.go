@@ -6,15 +6,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // miscountOf returns what Record.Miscount finds in the record at path.
 func miscountOf(t testing.TB, path string) string {
 	t.Helper()
 	r, err := OpenRecord(path)
-	must(t, err)
+	must.OK(t, err)
 	miscount, err := r.Miscount(context.Background())
-	must(t, err)
+	must.OK(t, err)
 	return miscount
 }
 

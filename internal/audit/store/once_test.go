@@ -7,6 +7,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -16,10 +17,10 @@ func written(t *testing.T, entries ...*audit.Entry) string {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	for _, e := range entries {
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	return path
 }
 
@@ -27,9 +28,9 @@ func written(t *testing.T, entries ...*audit.Entry) string {
 func reader(t *testing.T, path string) *store.Reader {
 	t.Helper()
 	record, err := store.OpenRecord(path)
-	must(t, err)
+	must.OK(t, err)
 	r, err := record.Read(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -52,15 +53,15 @@ func theDecisions(n int) (all []*audit.Entry) {
 func countedIn(t *testing.T, paths ...string) (counts map[string]int64) {
 	t.Helper()
 	records, err := store.Records(paths...)
-	must(t, err)
+	must.OK(t, err)
 	counts = map[string]int64{}
 	for _, record := range records {
 		r, err := record.Read(t.Context())
-		must(t, err)
+		must.OK(t, err)
 		f, err := r.File()
-		must(t, err)
+		must.OK(t, err)
 		var n int64
-		must(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { n++; return nil }))
+		must.OK(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { n++; return nil }))
 		r.Close()
 		if n != f.Decisions || f.Pruned != 0 {
 			t.Errorf("%s: %d requests are read of %d decisions, and %d are pruned", record.Path, n, f.Decisions, f.Pruned)

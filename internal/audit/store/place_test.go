@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 )
 
 // A place where no record can be is named with the cure, and nothing is left
@@ -14,7 +15,7 @@ import (
 func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")))
+	must.OK(t, os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")))
 	for place, want := range map[string]string{
 		filepath.Join(dir, "no", "audit.db"): "there is no directory",
 		filepath.Join(dir, "link"):           "link to a file that does not exist",
@@ -43,8 +44,8 @@ func TestHeed_WhatIsNoFileIsNotReadAsARecord(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit.db")
 	open(t, path, store.Options{}).Close("")
-	must(t, os.Remove(path+".tail"))
-	must(t, os.Symlink("/dev/zero", path+".tail"))
+	must.OK(t, os.Remove(path+".tail"))
+	must.OK(t, os.Symlink("/dev/zero", path+".tail"))
 	if proof, err := store.Verify(t.Context(), path, nil, nil); err != nil || !proof.Whole {
 		t.Errorf("with a device for a tail: %+v, %v", proof, err)
 	}
@@ -56,16 +57,16 @@ func TestHeed_WhatIsNoFileBesideARecordIsNamed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
-	must(t, w.Decided(asked(policy("site.test"), "/")))
-	must(t, w.Close(""))
+	must.OK(t, w.Decided(asked(policy("site.test"), "/")))
+	must.OK(t, w.Close(""))
 	for _, suffix := range []string{"-wal", "-shm"} {
-		must(t, os.Symlink(os.DevNull, path+suffix))
+		must.OK(t, os.Symlink(os.DevNull, path+suffix))
 		if _, err := store.Open(path, store.Options{}); err == nil || !strings.Contains(err.Error(), "audit.db"+suffix+" is not a file that SQLite made") {
 			t.Errorf("%s: %v", suffix, err)
 		}
-		must(t, os.Remove(path+suffix))
+		must.OK(t, os.Remove(path+suffix))
 	}
-	must(t, open(t, path, store.Options{}).Close(""))
+	must.OK(t, open(t, path, store.Options{}).Close(""))
 	if proof, err := store.Verify(t.Context(), path, nil, nil); err != nil || !proof.Whole || proof.Head.Entries != 1 {
 		t.Errorf("%+v, %v", proof, err)
 	}
@@ -78,10 +79,10 @@ func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	defer w.Close("")
-	must(t, w.Decided(asked(policy("site.test"), "/in-the-tail")))
+	must.OK(t, w.Decided(asked(policy("site.test"), "/in-the-tail")))
 	killed := copyOf(t, path)
 	link := filepath.Join(t.TempDir(), "link.db")
-	must(t, os.Symlink(killed, link))
+	must.OK(t, os.Symlink(killed, link))
 	open(t, link, store.Options{}).Close("")
 	if n := count(t, view(t, killed), "SELECT count(*) FROM entry"); n != 1 {
 		t.Errorf("%d entries, want the one of the tail", n)

@@ -23,15 +23,16 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // signer signs checkpoints with a new key.
 func signer(t testing.TB) (sign func(*store.Head) (string, string, error), key string) {
 	t.Helper()
 	secret, key, err := note.GenerateKey(rand.Reader, "heed-audit")
-	must(t, err)
+	must.OK(t, err)
 	s, err := note.NewSigner(secret)
-	must(t, err)
+	must.OK(t, err)
 	return func(h *store.Head) (string, string, error) {
 		signed, err := note.Sign(&note.Note{Text: h.Checkpoint()}, s)
 		return string(signed), key, err
@@ -43,10 +44,10 @@ func aCrawl(t testing.TB, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	hashed, err := audit.ParseClients("hashed")
-	must(t, err)
+	must.OK(t, err)
 	privacy, err := audit.NewPrivacy(hashed, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-	must(t, err)
-	must(t, (audittest.Crawl{Entries: n}).Write(path, store.Options{Privacy: privacy}))
+	must.OK(t, err)
+	must.OK(t, (audittest.Crawl{Entries: n}).Write(path, store.Options{Privacy: privacy}))
 	return path
 }
 
@@ -58,7 +59,7 @@ func proofOf(t testing.TB, path string, seq int64, withClient bool, sign func(*s
 		t.Fatalf("decision %d: %v", seq, err)
 	}
 	text, err := e.Text()
-	must(t, err)
+	must.OK(t, err)
 	return text
 }
 
@@ -77,21 +78,19 @@ for line in sys.stdin:
 	cmd := exec.Command("python3", "-c", ask)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	must.OK(t, err)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { in.Close(); cmd.Wait() })
 	lines := bufio.NewReader(out)
 	return func(text []byte) string {
 		line, _ := json.Marshal(string(text))
-		if _, err := in.Write(append(line, '\n')); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(in.Write(append(line, '\n')))(t)
 		answer, err := lines.ReadString('\n')
-		must(t, err)
+		must.OK(t, err)
 		return strings.TrimSpace(answer)
 	}
 }
@@ -114,7 +113,7 @@ func TestProve_DecisionsAtRandom(t *testing.T) {
 	sign, key := signer(t)
 	check := python(t)
 	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	random := mathrand.New(mathrand.NewPCG(1, 2))
 	largest := 0
@@ -158,10 +157,10 @@ func foreign(t *testing.T, db *sql.DB, seq int64, withClient bool, text string) 
 		"SELECT CAST(target AS TEXT) FROM entry WHERE target NOT IN (SELECT target FROM entry WHERE seq = :seq)",
 	} {
 		rows, err := db.Query(query, sql.Named("seq", seq))
-		must(t, err)
+		must.OK(t, err)
 		for rows.Next() {
 			var value sql.NullString
-			must(t, rows.Scan(&value))
+			must.OK(t, rows.Scan(&value))
 			if len(value.String) > 7 && strings.Contains(text, `"`+value.String+`"`) {
 				t.Errorf("the proof of %d has %q (%s)", seq, value.String, query)
 			}
@@ -199,12 +198,12 @@ func eachChange(t *testing.T, random *mathrand.Rand, text []byte, try func(what 
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var whole any
-	must(t, d.Decode(&whole))
+	must.OK(t, d.Decode(&whole))
 	var walk func(path string, v any, set func(any))
 	changed := func(path string, old, now any, set func(any)) {
 		set(now)
 		b, err := json.Marshal(whole)
-		must(t, err)
+		must.OK(t, err)
 		try(fmt.Sprintf("%s: %v in place of %v", path, now, old), b)
 		set(old)
 	}
@@ -259,20 +258,20 @@ func TestProve_WrongProofsAreExplained(t *testing.T) {
 	_, otherKey := signer(t)
 	first, second := proofOf(t, path, 10, false, sign), proofOf(t, path, 900, false, sign)
 	w := open(t, path, store.Options{})
-	must(t, w.Decided(asked(policy("site.test"), "/")))
-	must(t, w.Close(""))
+	must.OK(t, w.Decided(asked(policy("site.test"), "/")))
+	must.OK(t, w.Close(""))
 	later := proofOf(t, path, 10, false, sign)
 	with := func(change func(e *store.Evidence)) []byte {
 		e := &store.Evidence{}
-		must(t, json.Unmarshal(first, e))
+		must.OK(t, json.Unmarshal(first, e))
 		change(e)
 		text, err := e.Text()
-		must(t, err)
+		must.OK(t, err)
 		return text
 	}
 	of := func(text []byte) *store.Evidence {
 		e := &store.Evidence{}
-		must(t, json.Unmarshal(text, e))
+		must.OK(t, json.Unmarshal(text, e))
 		return e
 	}
 	is := func(table string) func(store.ProvedRow) bool {
@@ -311,16 +310,16 @@ func TestProve_ACheckpointBindsTheRecord(t *testing.T) {
 	path := aCrawl(t, 500)
 	sign, _ := signer(t)
 	proof, err := store.Verify(context.Background(), path, nil, nil)
-	must(t, err)
+	must.OK(t, err)
 	signed, _, err := sign(&proof.Head)
-	must(t, err)
+	must.OK(t, err)
 	seal, err := store.ReadSeal([]byte(signed))
 	if err != nil || seal.Commit != proof.Head.Commit || seal.Hash != proof.Head.Hash || seal.Store != proof.Store {
 		t.Fatalf("%+v, %v", seal, err)
 	}
 	w := open(t, path, store.Options{})
-	must(t, w.Decided(asked(policy("site.test"), "/")))
-	must(t, w.Close(""))
+	must.OK(t, w.Decided(asked(policy("site.test"), "/")))
+	must.OK(t, w.Close(""))
 	if again, err := store.Verify(context.Background(), path, []*store.Seal{seal}, nil); err != nil || !again.Whole || !again.Sealed[0].Found {
 		t.Errorf("a record that goes on: %+v, %v", again, err)
 	}

@@ -4,15 +4,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // pruned returns a pruner of m, whose end the test does not write to any more.
 func (m *made) pruner(l limits) *pruner {
 	m.t.Helper()
-	b, err := openDatabase(m.path, moment(m.now()), "", "")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	b := must.Get(openDatabase(m.path, moment(m.now()), "", ""))(m.t)
 	m.t.Cleanup(func() { b.close() })
 	return &pruner{db: b, limits: l, tail: func() int64 { return 0 }, newPart: func() {}}
 }
@@ -40,9 +39,7 @@ func (m *made) prune(p *pruner) (steps int) {
 
 func (m *made) count(query string, args ...any) (n int64) {
 	m.t.Helper()
-	if err := m.db.QueryRow(query, args...).Scan(&n); err != nil {
-		m.t.Fatal(err)
-	}
+	must.OK(m.t, m.db.QueryRow(query, args...).Scan(&n))
 	return n
 }
 
@@ -152,7 +149,7 @@ func TestHeed_AHalfRemovedPartIsFinishedByTheNext(t *testing.T) {
 // half removes the first two commits there are, and leaves their names.
 func (m *made) half(p *pruner) {
 	m.t.Helper()
-	err := p.db.InTransaction(func() error {
+	must.OK(m.t, p.db.InTransaction(func() error {
 		s, err := p.db.stub()
 		if err != nil {
 			return err
@@ -165,8 +162,5 @@ func (m *made) half(p *pruner) {
 			return err
 		}
 		return p.db.addStub(s, moment(m.now()))
-	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	}))
 }

@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // TestHeed_PruningGoesOnUnderTraffic: many decide while far more is recorded
@@ -52,7 +53,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 	}
 	stop()
 	clients.Wait()
-	must(t, w.Close("the test is over"))
+	must.OK(t, w.Close("the test is over"))
 	if proof := verify(t, path); !proof.Whole || proof.Head.Entries != proof.Rows["entry"]+proof.Pruned.Entries {
 		t.Errorf("damage %v, head %+v, rows %v, pruned %+v", proof.Damage, proof.Head, proof.Rows, proof.Pruned)
 	}
@@ -61,7 +62,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 func verify(t *testing.T, path string) *store.Proof {
 	t.Helper()
 	proof, err := store.Verify(context.Background(), path, nil, nil)
-	must(t, err)
+	must.OK(t, err)
 	return proof
 }
 

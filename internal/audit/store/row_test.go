@@ -10,19 +10,19 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
 	t.Parallel()
 	db, err := connect(filepath.Join(t.TempDir(), "audit.db"), "rwc")
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
-	if _, err := db.Exec(schema); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec(schema))(t)
 	for number := range tables {
 		rows, err := db.Query("SELECT * FROM " + table(number).String())
-		must(t, err)
+		must.OK(t, err)
 		rows.Close()
 		if columns := rows.Columns(); !slices.Equal(columns, Schema.columns(table(number))) {
 			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), columns, Schema.columns(table(number)))
@@ -52,7 +52,7 @@ func TestHeed_RowsReadBackAsWritten(t *testing.T) {
 	t.Parallel()
 	values := []any{int64(-1), "h\x00\xffost", []byte{}, nil}
 	row, err := appendRow(nil, siteTable, values)
-	must(t, err)
+	must.OK(t, err)
 	table, got, rest, err := cut(append(row, 9, 9))
 	if err != nil || table != siteTable || !reflect.DeepEqual(got, values) || !bytes.Equal(rest, []byte{9, 9}) {
 		t.Errorf("got %v %#v, rest %v, %v", table, got, rest, err)
@@ -71,7 +71,7 @@ func FuzzRow(f *testing.F) {
 		if errors.Is(err, errRow) {
 			return
 		}
-		must(t, err)
+		must.OK(t, err)
 		again, err := appendRow(nil, table, values)
 		if err != nil || !bytes.Equal(again, data[:len(data)-len(rest)]) {
 			t.Errorf("%x reads as %v %#v and is spelt %x (%v)", data, table, values, again, err)
@@ -100,9 +100,7 @@ func TestHeed_TheRowsOfACommitTakeLittleMemory(t *testing.T) {
 	}
 	before := heap()
 	var all rowsByTable
-	if _, err := all.split(Schema, rows, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(all.split(Schema, rows, 1))(t)
 	if taken := heap() - before; taken > 3*int64(len(rows)) {
 		t.Errorf("%d octets of rows take %d", len(rows), taken)
 	}

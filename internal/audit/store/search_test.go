@@ -16,6 +16,7 @@ import (
 	"heed/internal/base/memo"
 	"heed/internal/judge/reason"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,10 +24,10 @@ import (
 func crawled(t *testing.T, entries int) (*store.Reader, []*store.Entry) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	must(t, (audittest.Crawl{Entries: entries, Sites: 40, PerSecond: 5}).Write(path, store.Options{}))
+	must.OK(t, (audittest.Crawl{Entries: entries, Sites: 40, PerSecond: 5}).Write(path, store.Options{}))
 	r := reader(t, path)
 	var all []*store.Entry
-	must(t, r.Entries(&store.Filter{}, func(e *store.Entry) error { all = append(all, e); return nil }))
+	must.OK(t, r.Entries(&store.Filter{}, func(e *store.Entry) error { all = append(all, e); return nil }))
 	return r, all
 }
 
@@ -34,8 +35,8 @@ func TestSearch_LatestAreTheLastOnesThatMatch(t *testing.T) {
 	t.Parallel()
 	r, all := crawled(t, 3_000)
 	bases, sites := map[int64]*store.Basis{}, map[int64]rules.Origin{}
-	must(t, r.Bases(1, 1<<40, func(b *store.Basis) { bases[b.ID] = b }))
-	must(t, r.Sites(&store.Filter{}, func(id int64, o rules.Origin, _ bool) { sites[id] = o }))
+	must.OK(t, r.Bases(1, 1<<40, func(b *store.Basis) { bases[b.ID] = b }))
+	must.OK(t, r.Sites(&store.Filter{}, func(id int64, o rules.Origin, _ bool) { sites[id] = o }))
 	classOf := func(e *store.Entry) reason.Class {
 		b := bases[e.Basis]
 		if e.Late != 0 {
@@ -85,7 +86,7 @@ func TestSearch_SeqAtLeavesNoLaterDecisionOut(t *testing.T) {
 	for i := 0; i < len(all); i += 97 {
 		at := time.UnixMicro(all[i].Time)
 		seq, err := r.SeqAt(at)
-		must(t, err)
+		must.OK(t, err)
 		if seq > all[i].Seq {
 			t.Errorf("decisions from %v on begin with %d, and %d is one of them", at, seq, all[i].Seq)
 		}
@@ -105,11 +106,11 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 	t.Parallel()
 	r, all := crawled(t, 12_000)
 	bases := map[int64]*store.Basis{}
-	must(t, r.Bases(1, 1<<40, func(b *store.Basis) { bases[b.ID] = b }))
+	must.OK(t, r.Bases(1, 1<<40, func(b *store.Basis) { bases[b.ID] = b }))
 	from := time.UnixMicro(all[4_000].Time).UTC()
 	begin := from.Truncate(counts.PeriodLength)
 	sites, clients := map[int64]rules.Origin{}, map[int64]*store.Client{}
-	must(t, errors.Join(r.Sites(&store.Filter{}, func(id int64, o rules.Origin, _ bool) { sites[id] = o }), r.Clients(&store.Filter{}, func(c *store.Client) { clients[c.ID] = c })))
+	must.OK(t, errors.Join(r.Sites(&store.Filter{}, func(id int64, o rules.Origin, _ bool) { sites[id] = o }), r.Clients(&store.Filter{}, func(c *store.Client) { clients[c.ID] = c })))
 	want, got, requests := map[string]*reason.Counts{}, map[string]*reason.Counts{}, int64(0)
 	err := r.Requests(&store.Filter{From: begin}, false, func(q *store.Request) error {
 		b, c := bases[q.Basis], clients[q.Client]
@@ -124,7 +125,7 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 		requests++
 		return nil
 	})
-	must(t, err)
+	must.OK(t, err)
 	since, whole, all24, err := r.Recent(from, 1<<20)
 	rank := func(by store.Ranking, name func(*store.Ranked) string) {
 		last := int64(1 << 60)
@@ -162,18 +163,18 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 		t.Errorf("%d requests before the only run, %v", before, err)
 	}
 	path := filepath.Join(t.TempDir(), "audit.db")
-	must(t, (audittest.Crawl{Entries: 500, Sites: 40, PerSecond: 5}).Write(path, store.Options{}))
+	must.OK(t, (audittest.Crawl{Entries: 500, Sites: 40, PerSecond: 5}).Write(path, store.Options{}))
 	w := open(t, path, store.Options{})
 	for n := range 3 { // without a decision of its own, and with some
-		must(t, w.Complete())
+		must.OK(t, w.Complete())
 		r := reader(t, path)
 		before, requests = 0, 0
-		must(t, r.CountsBefore(time.Time{}, count))
+		must.OK(t, r.CountsBefore(time.Time{}, count))
 		if err := r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }); err != nil || before == 0 || before+int64(n) != requests {
 			t.Errorf("%d requests before the last run, of %d: %v", before, requests, err)
 		}
 		r.Close()
-		must(t, w.Decided(asked(policy("site.test"), "/")))
+		must.OK(t, w.Decided(asked(policy("site.test"), "/")))
 	}
 }
 
@@ -188,15 +189,15 @@ func TestSearch_RankedClientsByName(t *testing.T) {
 	} {
 		e := asked(policy("site.test"), "/")
 		e.Client, e.User, e.ClientName, e.UserAgent, e.Agent = c.address+":1", c.user, c.name, c.agent, rules.Identify(c.agent)
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 	}
-	must(t, w.Complete())
+	must.OK(t, w.Complete())
 	r := reader(t, path)
 	var all []string
 	_, _, _, err := r.Recent(time.Time{}, 1000)
 	err = cmp.Or(err, r.Ranked(store.ByClient, 2, func(n *store.Ranked) {
 		c, err := r.Client(n.Client)
-		must(t, err)
+		must.OK(t, err)
 		all = append(all, fmt.Sprint(c.Address, " ", c.User, c.Name, " ", n.Classes.Sum(), " ", n.Others, " ", n.All))
 	}))
 	if want := []string{"192.0.2.1 newsbot 3 1 4", "192.0.2.3 ann 2 1 4"}; err != nil || !slices.Equal(all, want) {
@@ -210,7 +211,7 @@ func TestSearch_DecisionsAfterTheClockWasSetBackAreSelected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	for _, at := range []time.Duration{2 * time.Hour, 0, time.Hour, 3 * time.Hour} {
-		must(t, (audittest.Crawl{Entries: 300, Sites: 4, PerSecond: 1, Begin: begin.Add(at)}).Write(path, store.Options{}))
+		must.OK(t, (audittest.Crawl{Entries: 300, Sites: 4, PerSecond: 1, Begin: begin.Add(at)}).Write(path, store.Options{}))
 	}
 	r := reader(t, path)
 	for from, want := range map[time.Duration]int{0: 1200, time.Hour: 900, 2 * time.Hour: 600, 3 * time.Hour: 300, 4 * time.Hour: 0} {

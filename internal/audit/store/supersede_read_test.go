@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/audit/store/wal"
+	"heed/internal/tools/testkit/must"
 )
 
 // While a program reads the record of an earlier layout, part of it may be in SQLite's
@@ -16,10 +17,10 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 	path := killedWithLayout2(t)
 	before := entries(t, path)
 	writing, err := connect(path, "rwc") // from now on its journal is a write-ahead log
-	must(t, err)
-	must(t, writing.Close())
+	must.OK(t, err)
+	must.OK(t, writing.Close())
 	c, err := view(path)
-	must(t, err)
+	must.OK(t, err)
 	err = c.each("SELECT seq FROM entry LIMIT 1", func(*fields) {
 		if w, err := Open(path, Options{}); err == nil {
 			t.Error("it was superseded")
@@ -28,7 +29,7 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	must(t, err)
+	must.OK(t, err)
 	c.Close()
 	mustOpen(t, path, Options{})
 	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout2.db"); n != before+1 {
@@ -42,9 +43,9 @@ func TestAMoveThatWasInterruptedIsContinued(t *testing.T) {
 	path := killedWithLayout2(t)
 	w := mustOpen(t, path, Options{})
 	follows := w.follows
-	must(t, w.Close(""))
-	must(t, os.Rename(path, nextOf(path)))
-	must(t, mustOpen(t, path, Options{}).Close(""))
+	must.OK(t, w.Close(""))
+	must.OK(t, os.Rename(path, nextOf(path)))
+	must.OK(t, mustOpen(t, path, Options{}).Close(""))
 	if v, err := Verify(t.Context(), path, nil, nil); err != nil || !v.Whole || v.Follows != follows || follows == "" {
 		t.Errorf("%+v, %v; want it to follow %q", v, err, follows)
 	}
@@ -71,7 +72,7 @@ func TestTheTailIsTheSameAfterAMove(t *testing.T) {
 	path := killedWithLayout2(t)
 	name := wal.Paths(path)[0]
 	before, err := os.Stat(name)
-	must(t, err)
+	must.OK(t, err)
 	mustOpen(t, path, Options{})
 	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the tail was made again: %v", err)

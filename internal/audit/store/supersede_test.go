@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store/wal"
+	"heed/internal/tools/testkit/must"
 )
 
 // killedWithLayout2 returns a record of layout 2 as a heed of then left it when it was
@@ -19,11 +20,11 @@ func killedWithLayout2(t *testing.T) (path string) {
 	path = filepath.Join(t.TempDir(), "audit.db")
 	write(t, path, mustRead(t, filepath.Join("testdata", "layout2.db")))
 	c, err := view(path)
-	must(t, err)
+	must.OK(t, err)
 	b := &database{conn: c}
-	must(t, b.findHead())
+	must.OK(t, b.findHead())
 	at, err := c.openWhere(entryTable, "seq = (SELECT max(seq) FROM entry)")
-	must(t, err)
+	must.OK(t, err)
 	values := []any{}
 	for _, v := range at.values {
 		values = append(values, v)
@@ -33,14 +34,12 @@ func killedWithLayout2(t *testing.T) (path string) {
 	at.Close()
 	c.Close()
 	row, err := appendRow(nil, entryTable, values)
-	must(t, err)
+	must.OK(t, err)
 	tail, err := wal.Open(path, time.Second)
-	must(t, err)
+	must.OK(t, err)
 	defer tail.Close()
-	if _, _, err := tail.Read(b.store); err != nil {
-		t.Fatal(err)
-	}
-	must(t, tail.Write(row))
+	must.Two(tail.Read(b.store))(t)
+	must.OK(t, tail.Write(row))
 	return path
 }
 
@@ -58,7 +57,7 @@ func TestASupersededRecordHasItsWholeTail(t *testing.T) {
 			t.Errorf("%s was left", name)
 		}
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	old, err := Verify(t.Context(), aside, nil, nil)
 	if err != nil || !old.Whole {
 		t.Fatalf("%+v, %v", old, err)
@@ -79,7 +78,7 @@ func TestReadingARecordOfAnEarlierLayoutCompletesIt(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	r, err := all[0].Read(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	defer r.Close()
 	var last *Entry
 	if err := r.Entries(&Filter{}, func(e *Entry) error { last = e; return nil }); err != nil || last.Seq != int64(before)+1 {

@@ -11,6 +11,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store/wal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,7 +24,7 @@ func begun(t *testing.T, decisions int) (path string) {
 	w.completing.Lock() // nothing comes into audit.db any more
 	defer w.completing.Unlock()
 	for i := range decisions {
-		must(t, w.Decided(request(i)))
+		must.OK(t, w.Decided(request(i)))
 	}
 	return killed(t, path)
 }
@@ -38,18 +39,10 @@ func killed(t *testing.T, path string) (copied string) {
 	return copied
 }
 
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func mustOpen(t *testing.T, path string, o Options) *Writer {
 	t.Helper()
 	w, err := Open(path, o)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { w.Close("") })
 	return w
 }
@@ -66,10 +59,10 @@ func request(i int) *audit.Entry {
 func entries(t *testing.T, path string) (n int) {
 	t.Helper()
 	c, err := view(path)
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	all, err := c.integer("SELECT count(*) FROM entry")
-	must(t, err)
+	must.OK(t, err)
 	return int(all)
 }
 
@@ -77,7 +70,7 @@ func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 	t.Parallel()
 	path := begun(t, 6)
 	whole, err := os.ReadFile(path + ".tail")
-	must(t, err)
+	must.OK(t, err)
 	db, log := mustRead(t, path), mustRead(t, path+"-wal")
 	var ends []int // of the blocks
 	for at := int(wal.Start); at < len(whole); {
@@ -114,13 +107,13 @@ func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	return data
 }
 
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
-	must(t, os.WriteFile(path, data, 0o600))
+	must.OK(t, os.WriteFile(path, data, 0o600))
 }
 
 func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
@@ -129,7 +122,7 @@ func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
 	tail := mustRead(t, path+".tail")
 	for range 3 { // as when heed is killed before it could empty the tail
 		write(t, path+".tail", tail)
-		must(t, Settle(path))
+		must.OK(t, Settle(path))
 		if n := entries(t, path); n != 5 {
 			t.Fatalf("%d entries, want 5", n)
 		}
@@ -175,12 +168,10 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 func exec(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := connect(path, "rwc")
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(db.Exec(s))(t)
 	}
 }
 
@@ -193,9 +184,9 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	turns, was := 0, 0
 	for i := range max(200, entriesOf(400)) {
-		must(t, w.Decided(request(i)))
+		must.OK(t, w.Decided(request(i)))
 		if random.IntN(9) == 0 {
-			must(t, w.Complete())
+			must.OK(t, w.Complete())
 		}
 		w.completing.Lock()
 		w.io.Lock()
@@ -204,7 +195,7 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 		}
 		if random.IntN(16) == 0 {
 			left := killed(t, path)
-			must(t, Settle(left))
+			must.OK(t, Settle(left))
 			if n, _ := intact(t, left); n != i+1 {
 				t.Fatalf("%d of %d entries outlive a kill", n, i+1)
 			}

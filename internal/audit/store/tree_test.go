@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -17,18 +19,18 @@ func TestTree_HeadsAreThoseOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(3000)
 	c, err := view(m.path)
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	n := m.count("SELECT max(n) FROM commits")
 	for _, size := range []int64{1, 2, 3, 17, n, n + 1} {
 		got, err := tlog.TreeHash(size, c)
-		must(t, err)
+		must.OK(t, err)
 		var want []byte
 		if m.db.QueryRow("SELECT hash FROM commits WHERE n = ?", size-1).Scan(&want) == nil && string(want) != string(got[:]) {
 			t.Errorf("size %d: %x, the record has %x", size, got, want)
 		}
 		proof, err := tlog.ProveTree(n+1, size, c)
-		must(t, err)
+		must.OK(t, err)
 		whole, _ := tlog.TreeHash(n+1, c)
 		if err := tlog.CheckTree(proof, n+1, whole, size, got); err != nil {
 			t.Errorf("size %d: %v", size, err)
@@ -40,17 +42,12 @@ func TestTree_HeadsAreThoseOfTheLibrary(t *testing.T) {
 func (m *made) heads() map[int64]string {
 	m.t.Helper()
 	all := map[int64]string{}
-	rows, err := m.db.Query("SELECT n, lower(hex(hash)) FROM commits")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	rows := must.Get(m.db.Query("SELECT n, lower(hex(hash)) FROM commits"))(m.t)
 	defer rows.Close()
 	for rows.Next() {
 		var n int64
 		var hash string
-		if err := rows.Scan(&n, &hash); err != nil {
-			m.t.Fatal(err)
-		}
+		must.OK(m.t, rows.Scan(&n, &hash))
 		all[n] = hash
 	}
 	return all
@@ -95,7 +92,7 @@ func TestTree_HeadsFromBeforeWhatWasPruned(t *testing.T) {
 	if p := prove(t, m.path, &Seal{Hash: strings.Repeat("ab", 32), Commit: 5}); p.Sealed[0].Found || p.Whole {
 		t.Errorf("a head that never was: %+v", p.Sealed)
 	}
-	must(t, p.db.InTransaction(func() error { return p.db.dropHashes((through + 1 - chunk) * tlog.HashSize) }))
+	must.OK(t, p.db.InTransaction(func() error { return p.db.dropHashes((through + 1 - chunk) * tlog.HashSize) }))
 	check(5, false)
 	check(chunk-1, true) // that of a whole chunk
 	check(chunk+5, true)
@@ -122,7 +119,7 @@ func TestTree_AnyChangeOfKeptHashesIsFound(t *testing.T) {
 	for range rounds(100) {
 		at := m.random.Int64N(octets)
 		var old []byte
-		must(t, m.db.QueryRow("SELECT hashes FROM hashes").Scan(&old))
+		must.OK(t, m.db.QueryRow("SELECT hashes FROM hashes").Scan(&old))
 		now := slices.Clone(old)
 		now[at] ^= 1 << m.random.IntN(8)
 		m.exec("UPDATE hashes SET hashes = ?", now)
@@ -131,7 +128,7 @@ func TestTree_AnyChangeOfKeptHashesIsFound(t *testing.T) {
 	}
 	var leaves int64
 	var hashes []byte
-	must(t, m.db.QueryRow("SELECT leaves, hashes FROM hashes").Scan(&leaves, &hashes))
+	must.OK(t, m.db.QueryRow("SELECT leaves, hashes FROM hashes").Scan(&leaves, &hashes))
 	for _, change := range []string{"UPDATE hashes SET leaves = leaves - 1", "UPDATE hashes SET id = 1", "INSERT INTO hashes VALUES (1, 0, x'')", "DELETE FROM hashes"} {
 		m.exec(change)
 		m.found("%s", change)
@@ -153,13 +150,13 @@ func TestProve_ANeighbourCannotBeGuessed(t *testing.T) {
 	if err == nil {
 		err = c.findHead()
 	}
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	p := &prover{conn: c, stub: &stub{}}
 	shown := 0 // leaves of others among the hashes
 	for seq := int64(7); seq < 600; seq += 13 {
 		e, err := Prove(t.Context(), m.path, &Wanted{Filter: &Filter{First: seq, Last: seq}, Most: 1, WithClient: true}, func(*Head) (string, string, error) { return "", "", nil })
-		must(t, err)
+		must.OK(t, err)
 		salts := [][]byte{nil, make([]byte, saltSize/2)}
 		for _, row := range e.Rows {
 			if salts = append(salts, row.Salt); row.Private != nil {
@@ -168,7 +165,7 @@ func TestProve_ANeighbourCannotBeGuessed(t *testing.T) {
 		}
 		for at, of := range e.Commits {
 			commit, rows, err := p.rowsOf(of.N)
-			must(t, err)
+			must.OK(t, err)
 			l := newLeaves(commit.salt)
 			for i, row := range rows {
 				if slices.ContainsFunc(e.Rows, func(r ProvedRow) bool { return r.Commit == at && r.Place == int64(i) }) {

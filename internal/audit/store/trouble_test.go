@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/audit"
+	"heed/internal/tools/testkit/must"
 )
 
 // stuck has nothing be written to w's tail until the function it returns is
@@ -18,7 +19,7 @@ import (
 func stuck(t *testing.T, w *Writer) (free func()) {
 	t.Helper()
 	deaf, err := os.Open(w.path + ".tail")
-	must(t, err)
+	must.OK(t, err)
 	w.io.Lock()
 	defer w.io.Unlock()
 	real := w.wal.Files
@@ -36,12 +37,12 @@ func stuck(t *testing.T, w *Writer) (free func()) {
 func intact(t *testing.T, path string) (entries, outcomes int) {
 	t.Helper()
 	c, err := view(path)
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	err = c.each("SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM outcome)", func(f *fields) {
 		entries, outcomes = int(f.integer()), int(f.integer())
 	})
-	must(t, err)
+	must.OK(t, err)
 	report, err := Verify(t.Context(), path, nil, nil)
 	if err != nil || !report.Whole {
 		t.Errorf("the record is not whole: %+v, %v", report, err)
@@ -55,7 +56,7 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 	var log bytes.Buffer
 	w := mustOpen(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	open := request(1)
-	must(t, w.Decided(open))
+	must.OK(t, w.Decided(open))
 	free := stuck(t, w)
 	for i := range 5 {
 		if err := w.Decided(request(i)); err == nil || !strings.HasPrefix(err.Error(), "the record "+path+" cannot be written: ") {
@@ -68,11 +69,11 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 	w.Ended(open) // its outcome waits
 	free()
 	later := request(2)
-	must(t, w.Decided(later))
+	must.OK(t, w.Decided(later))
 	if w.Err() != nil {
 		t.Error("the record goes on saying that it is ill:", w.Err())
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	if entries, outcomes := intact(t, path); entries != 2 || outcomes != 2 {
 		t.Errorf("%d entries and %d outcomes, want those of the two that were accepted", entries, outcomes)
 	}
@@ -92,9 +93,9 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 func gapsOf(t *testing.T, path string) (gaps []audit.Gap) {
 	t.Helper()
 	record, err := OpenRecord(path)
-	must(t, err)
+	must.OK(t, err)
 	r, err := record.Read(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	defer r.Close()
 	err = r.Counted(&Filter{}, func(n *Counted) { gaps = append(gaps, *n.Gap) })
 	proof, err2 := Verify(t.Context(), path, nil, nil)
@@ -121,13 +122,13 @@ func TestWriter_AGapIsOneEntry(t *testing.T) {
 	}
 	free()
 	for range 2 {
-		must(t, w.Complete())
+		must.OK(t, w.Complete())
 	}
 	if gaps := gapsOf(t, path); len(gaps) != 1 || gaps[0].Refused != 3 {
 		t.Errorf("before the next decision the record has the gaps %v, want one of 3 refusals", gaps)
 	}
-	must(t, w.Decided(request(4)))
-	must(t, w.Close(""))
+	must.OK(t, w.Decided(request(4)))
+	must.OK(t, w.Close(""))
 	if gaps := gapsOf(t, path); len(gaps) != 1 {
 		t.Errorf("the record has the gaps %v", gaps)
 	}
@@ -143,7 +144,7 @@ func TestWriter_AGapOutlivesARestart(t *testing.T) {
 		_ = w.Decided(request(i))
 	}
 	free()
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	if gaps := gapsOf(t, path); len(gaps) != 1 || gaps[0].Refused != 4 {
 		t.Errorf("the record has the gaps %v, want one of 4 refusals", gaps)
 	}
@@ -158,7 +159,7 @@ func TestWriter_AGapOutlivesARestart(t *testing.T) {
 	w = mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{Continue: true})
 	stuck(t, w)
 	for i := range 2 {
-		must(t, w.Decided(request(i)))
+		must.OK(t, w.Decided(request(i)))
 	}
 	if err := w.Close(""); err == nil || !strings.Contains(err.Error(), "2 requests that went on unrecorded") {
 		t.Errorf("what went on unrecorded is lost: %v", err)
@@ -185,16 +186,16 @@ func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
 	free := stuck(t, w)
 	for i := range 7 {
 		e := request(i)
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 	}
 	free()
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	if entries, _ := intact(t, path); entries != 0 || w.Lost() != 7 {
 		t.Errorf("%d entries, %d lost; want none and 7", entries, w.Lost())
 	}
 	c, err := view(path)
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	var n int64
 	var why string
@@ -210,19 +211,19 @@ func TestHeed_ADecisionIsNotRecordedInAFileThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			w := mustOpen(t, filepath.Join(dir, "audit.db"), Options{})
-			must(t, w.Decided(request(1)))
-			must(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "elsewhere")))
+			must.OK(t, w.Decided(request(1)))
+			must.OK(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "elsewhere")))
 			w.io.Lock()
 			w.checked = w.checked.Add(-presentEvery)
 			w.io.Unlock()
 			if err := w.Decided(request(2)); err == nil || !strings.Contains(err.Error(), "no longer where it was: bring it back, or restart heed") {
 				t.Errorf("got %v", err)
 			}
-			must(t, os.Rename(filepath.Join(dir, "elsewhere"), filepath.Join(dir, name)))
+			must.OK(t, os.Rename(filepath.Join(dir, "elsewhere"), filepath.Join(dir, name)))
 			if err := w.Decided(request(3)); err != nil {
 				t.Error(err)
 			}
-			must(t, w.Close(""))
+			must.OK(t, w.Close(""))
 			if entries, outcomes := intact(t, filepath.Join(dir, "audit.db")); entries != 2 || outcomes != 2 {
 				t.Errorf("%d entries and %d outcomes, want 2", entries, outcomes)
 			}
@@ -236,7 +237,7 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 	synced := 0
 	w.wal.Sync = func(f *os.File) error { synced++; return f.Sync() }
 	for i := range 3 {
-		must(t, w.Decided(request(i)))
+		must.OK(t, w.Decided(request(i)))
 		if synced != i+1 {
 			t.Errorf("after decision %d the disk was waited for %d times", i+1, synced)
 		}
@@ -278,7 +279,7 @@ func TestHeed_FailedWritesNeverSpoilTheRecord(t *testing.T) {
 		_ = w.Complete()
 	}
 	all.Wait()
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	entries, outcomes := intact(t, path)
 	if entries != accepted || outcomes != accepted || accepted == 0 {
 		t.Errorf("%d entries and %d outcomes of %d accepted decisions", entries, outcomes, accepted)

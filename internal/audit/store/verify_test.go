@@ -3,13 +3,15 @@ package store
 import (
 	"context"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // prove verifies the record and fails the test when that cannot be done.
 func prove(t testing.TB, path string, seals ...*Seal) *Proof {
 	t.Helper()
 	proof, err := Verify(context.Background(), path, seals, nil)
-	must(t, err)
+	must.OK(t, err)
 	if proof.Whole {
 		if miscount := miscountOf(t, path); miscount != "" {
 			t.Errorf("a whole record has rows that its commits do not have: %s", miscount)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
@@ -18,7 +20,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, data, 0o600))
+		must.OK(t, os.WriteFile(path, data, 0o600))
 		return path
 	}
 	changed := func(sql string) string {
@@ -28,13 +30,11 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 	}
 	other := filepath.Join(dir, "other.db")
 	db, err := connect(other, "rwc")
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
-	if _, err := db.Exec("CREATE TABLE a (b)"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec("CREATE TABLE a (b)"))(t)
 	pipe := filepath.Join(dir, "pipe.db")
-	must(t, syscall.Mkfifo(pipe, 0o600))
+	must.OK(t, syscall.Mkfifo(pipe, 0o600))
 	for _, c := range []struct{ path, want string }{
 		{filepath.Join(dir, "none.db"), "there is no record"},
 		{pipe, "is not a regular file, and no record"},
@@ -65,7 +65,7 @@ func TestHeed_ReadingNeedsNoWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := mustOpen(t, path, Options{})
 	for i := range 4 {
-		must(t, w.Decided(request(i)))
+		must.OK(t, w.Decided(request(i)))
 		if i == 2 {
 			if err := w.Complete(); err != nil { // three are in the write-ahead log
 				t.Fatal(err)
@@ -76,7 +76,7 @@ func TestHeed_ReadingNeedsNoWrite(t *testing.T) {
 	path = killed(t, path)
 	w.completing.Unlock()
 	c, err := connect(path, "alone")
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	if n, err := c.integer("SELECT count(*) FROM entry"); n != 3 || err != nil {
 		t.Errorf("%d decisions, %v; want 3", n, err)
@@ -85,7 +85,7 @@ func TestHeed_ReadingNeedsNoWrite(t *testing.T) {
 		t.Error("the index was made")
 	}
 	c.Close()
-	must(t, os.Remove(path+".tail2"))
+	must.OK(t, os.Remove(path+".tail2"))
 	if err := os.Mkdir(path+".tail2", 0o700); err != nil { // which no one can complete it from
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestHeed_ReadingNeedsNoWrite(t *testing.T) {
 	if proof, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"), nil); err != nil || proof.Head.Entries != 3 || proof.Waiting != 1 {
 		t.Errorf("the backup: %+v, %v", proof, err)
 	}
-	must(t, os.Remove(path+".tail2"))
+	must.OK(t, os.Remove(path+".tail2"))
 	if n, err := Completed(t.Context(), path); n != 0 || err != nil || entries(t, path) != 4 {
 		t.Errorf("completed: %d wait, %v", n, err)
 	}
@@ -113,13 +113,13 @@ func TestHeed_AFileThatLostItsEndIsDamaged(t *testing.T) {
 	m := newMade(t).entries(500)
 	whole := m.copy()
 	data, err := os.ReadFile(whole)
-	must(t, err)
+	must.OK(t, err)
 	for size := 100; size < len(data); size += len(data) / 20 {
-		must(t, os.Truncate(whole, int64(size)))
+		must.OK(t, os.Truncate(whole, int64(size)))
 		if proof, err := Verify(context.Background(), whole, nil, nil); err != nil || proof.Whole || !strings.Contains(proof.Damage.What, "its end is missing") {
 			t.Errorf("%d of %d octets: %+v, %v", size, len(data), proof, err)
 		}
-		must(t, os.WriteFile(whole, data, 0o600))
+		must.OK(t, os.WriteFile(whole, data, 0o600))
 	}
 }
 
@@ -130,14 +130,14 @@ func TestHeed_AChangedPageIsNotReadAsARecord(t *testing.T) {
 	m := newMade(t).entries(entriesOf(2000))
 	path := m.copy()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	found := 0
 	n := rounds(300)
 	for range n {
 		at := 100 + m.random.IntN(len(data)-100)
 		bit := byte(1) << m.random.IntN(8)
 		data[at] ^= bit
-		must(t, os.WriteFile(path, data, 0o600))
+		must.OK(t, os.WriteFile(path, data, 0o600))
 		proof, err := Verify(context.Background(), path, nil, nil)
 		if err != nil {
 			t.Errorf("octet %d: %v", at, err)
@@ -164,7 +164,7 @@ func TestHeed_DamageIsReportedAsSuch(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(10)
 	path := m.copy()
-	must(t, os.Truncate(path, 4096))
+	must.OK(t, os.Truncate(path, 4096))
 	var d *Damage
 	if _, err := view(path); !errors.As(err, &d) {
 		t.Error(fmt.Sprint(err))
@@ -175,13 +175,13 @@ func TestHeed_DamageIsReportedAsSuch(t *testing.T) {
 func TestHeed_AReaderEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	record, err := OpenRecord(newMade(t).entries(100).path)
-	must(t, err)
+	must.OK(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r, err := record.Read(ctx)
-	must(t, err)
+	must.OK(t, err)
 	defer r.Close()
 	rows, err := r.Decisions(&Filter{})
-	must(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	n, enough := 0, errors.New("enough")
 	err = r.Entries(&Filter{}, func(*Entry) error {
@@ -203,9 +203,7 @@ func TestHeed_AReaderEndsWithItsContext(t *testing.T) {
 func TestHeed_APrunedWithoutOctetsIsDamage(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(20)
-	if _, err := m.db.Exec("UPDATE commits SET pruned = x'' WHERE n = 1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.db.Exec("UPDATE commits SET pruned = x'' WHERE n = 1"))(t)
 	if _, err := OpenRecord(m.path); err == nil {
 		t.Error("a record whose stub has no octets was opened")
 	}

@@ -12,21 +12,14 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func open(t testing.TB, path string, o store.Options) *store.Writer {
 	t.Helper()
 	w, err := store.Open(path, o)
-	must(t, err)
+	must.OK(t, err)
 	return w
 }
 
@@ -36,7 +29,7 @@ func view(t testing.TB, path string) *sql.DB {
 	if err == nil {
 		err = db.Ping()
 	}
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -75,21 +68,21 @@ func TestHeed_ADecisionIsReadInSQLiteWithItsOutcome(t *testing.T) {
 	w := open(t, path, store.Options{Heed: "test"})
 	p := policy("site.test")
 	e := asked(p, "/private/x?a=1")
-	must(t, w.Decided(e))
+	must.OK(t, w.Decided(e))
 	e.Outcome = audit.Outcome{Status: 403, BytesOut: 12, Duration: time.Millisecond}
 	w.Ended(e)
-	must(t, w.Complete())
+	must.OK(t, w.Complete())
 	db := view(t, path) // heed still has it open
 	var id, url, verdict, rule, sum string
 	var line, status int
 	err := db.QueryRow("SELECT id, url, verdict, rule, line, robots_sha256, status FROM decisions").Scan(&id, &url, &verdict, &rule, &line, &sum, &status)
-	must(t, err)
+	must.OK(t, err)
 	got := fmt.Sprint(id, " ", url, " ", verdict, " ", rule, " ", line, " ", sum, " ", status)
 	want := fmt.Sprint(e.ID, " https://site.test/private/x?a=1 refuse Disallow: /private 2 ", rules.DigestOf(robots), " 403")
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	must(t, w.Close("heed is stopping"))
+	must.OK(t, w.Close("heed is stopping"))
 	if err := w.Decided(e); err == nil {
 		t.Error("a decision was accepted after the end")
 	}
@@ -103,10 +96,10 @@ func TestHeed_NamesAreStoredOnce(t *testing.T) {
 	again := p.With(p.Source()) // as after a look into the cache
 	for i := range 100 {
 		e := asked([]*rules.Policy{p, again}[i%2], fmt.Sprint("/page/", i))
-		must(t, w.Decided(e))
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 	}
-	must(t, w.Close("heed is stopping"))
+	must.OK(t, w.Close("heed is stopping"))
 	db := view(t, path)
 	for table, want := range map[string]int{"run": 1, "asker": 1, "site": 1, "body": 1, "snapshot": 1, "policy": 1, "ground": 1, "entry": 100, "outcome": 100} {
 		if n := count(t, db, "SELECT count(*) FROM "+table); n != want {
@@ -135,7 +128,7 @@ func TestHeed_ManyDecideAtOnceAndNoneIsLost(t *testing.T) {
 		})
 	}
 	all.Wait()
-	must(t, w.Close("heed is stopping"))
+	must.OK(t, w.Close("heed is stopping"))
 	db := view(t, path)
 	if n := count(t, db, "SELECT count(DISTINCT id) FROM entry"); n != 3200 {
 		t.Errorf("%d entries, want 3200", n)
@@ -158,7 +151,7 @@ func copyOf(t *testing.T, path string) string {
 		if err == nil {
 			err = os.WriteFile(to+suffix, data, 0o600)
 		}
-		must(t, err)
+		must.OK(t, err)
 	}
 	return to
 }
@@ -172,20 +165,20 @@ func TestHeed_WhatWasDecidedOutlivesAKill(t *testing.T) {
 	decide := func(n int) {
 		for i := range n {
 			e := asked(p, fmt.Sprint("/", i))
-			must(t, w.Decided(e))
+			must.OK(t, w.Decided(e))
 			w.Ended(e)
 		}
 	}
 	decide(30)
-	must(t, w.Complete())
+	must.OK(t, w.Complete())
 	decide(12) // in the tail alone, or on its way
 	killed := copyOf(t, path)
-	must(t, store.Settle(killed))
+	must.OK(t, store.Settle(killed))
 	if n := count(t, view(t, killed), "SELECT count(*) FROM entry"); n != 42 {
 		t.Errorf("%d entries after the kill, want 42", n)
 	}
 	after := open(t, killed, store.Options{})
-	must(t, after.Close(""))
+	must.OK(t, after.Close(""))
 	db := view(t, killed)
 	if n := count(t, db, "SELECT count(*) FROM run"); n != 2 {
 		t.Errorf("%d runs, want 2", n)
@@ -203,6 +196,6 @@ func TestHeed_ARecordHasOneWriter(t *testing.T) {
 	if want := "the record " + path + " cannot be used: another heed writes to it\nStop that one, or name another file in [audit] file"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	must(t, w.Close(""))
+	must.OK(t, w.Close(""))
 	open(t, path, store.Options{}).Close("")
 }

@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit/uses"
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -36,9 +37,7 @@ func after(t *testing.T, field, value, html string) *signal.Verdict {
 	in := signal.Input{URL: "https://site.example/page", Target: rules.NewTarget("/page"), Agent: rules.Identify("TestBot/1"), Crawl: true, Header: h}
 	if html != "" {
 		s := page.NewScanner(h, signal.PageNames(in.Agent))
-		if _, err := s.Write([]byte(html)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Write([]byte(html)))(t)
 		head := s.Finish(true)
 		in.Page = &head
 	}
@@ -135,10 +134,7 @@ func TestPurposes_OfARecord(t *testing.T) {
 // FuzzReader finds a recorded text that makes the package fail, or that is a permission
 // although nothing is known.
 func FuzzReader(f *testing.F) {
-	text, err := json.Marshal(&signal.Verdict{Crawl: true, Page: "whole", Results: map[signal.Category]signal.Result{signal.Search: {Answer: signal.Disallow, By: []int{7}}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	text := must.Get(json.Marshal(&signal.Verdict{Crawl: true, Page: "whole", Results: map[signal.Category]signal.Result{signal.Search: {Answer: signal.Disallow, By: []int{7}}}}))(f)
 	f.Add(string(text), `{"crawl":true}`)
 	f.Add("", "{")
 	f.Add(`{"crawl":true,"results":{"search":{"answer":"disallow","by":[-1]}}}`, `{"crawl":true,"statements":[{}]}`)

@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"heed/internal/base/coding"
+	"heed/internal/tools/testkit/must"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -27,12 +28,8 @@ func forms(t *testing.T) map[string][]byte {
 	with := func(name string, open func(io.Writer) io.WriteCloser) {
 		var b bytes.Buffer
 		w := open(&b)
-		if _, err := io.WriteString(w, text); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(w, text))(t)
+		must.OK(t, w.Close())
 		all[name] = b.Bytes()
 	}
 	with("gzip", func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
@@ -157,10 +154,7 @@ func TestHeed_OctetsAfterGzipAreIgnored(t *testing.T) {
 		"": text, "\n": text, "\r\n0\r\n\r\n": text, "<!-- 0.1 s -->": text, "\x00\x00\x00\x00": text, "\x1f": text,
 		string(sent): text + text, string(sent) + "\n": text + text, "\x1f\x8b": "", string(sent[:len(sent)-1]): "",
 	} {
-		r, err := coding.NewReader("gzip", strings.NewReader(string(sent)+after))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(coding.NewReader("gzip", strings.NewReader(string(sent)+after)))(t)
 		if got, err := io.ReadAll(r); (err != nil) != (want == "") || want != "" && string(got) != want {
 			t.Errorf("%q: %q, %v", after, got, err)
 		}
@@ -189,10 +183,7 @@ func TestHeed_GzipThatIsCutOffBetweenMembersIsAnError(t *testing.T) {
 		"after a member":       bytes.NewReader(whole),
 		"after a member's ID1": io.MultiReader(bytes.NewReader(whole), strings.NewReader("\x1f")),
 	} {
-		r, err := coding.NewReader("gzip", io.MultiReader(sent, iotest.ErrReader(io.ErrUnexpectedEOF)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(coding.NewReader("gzip", io.MultiReader(sent, iotest.ErrReader(io.ErrUnexpectedEOF))))(t)
 		if got, err := io.ReadAll(r); string(got) != text || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

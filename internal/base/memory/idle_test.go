@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // environGarbage makes the test binary a process that makes garbage and then waits.
@@ -37,22 +38,12 @@ func TestAnIdleProcessReturnsItsMemory(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), environGarbage+"=1", "GOGC=", "GOMEMLIMIT=")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
+	stdout := must.Get(cmd.StdoutPipe())(t)
+	must.OK(t, cmd.Start())
 	defer cmd.Wait()
 	defer stdin.Close()
-	if _, err := stdout.Read(make([]byte, 8)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(stdout.Read(make([]byte, 8)))(t)
 	if now := resident(t, cmd.Process.Pid); now < 64*mib {
 		t.Fatalf("it has %d KiB: it has made no garbage, or has returned it already", now>>10)
 	}
@@ -61,13 +52,8 @@ func TestAnIdleProcessReturnsItsMemory(t *testing.T) {
 
 // resident returns the resident memory of a process in octets.
 func resident(t *testing.T, pid int) (octets int) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)))(t)
 	var size int
-	if _, err := fmt.Sscan(string(text), &size, &octets); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(string(text), &size, &octets))(t)
 	return octets * os.Getpagesize()
 }

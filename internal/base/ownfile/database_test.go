@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -17,16 +19,10 @@ import (
 func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	path, hard, symbolic := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db"), filepath.Join(dir, "c.db")
-	err := errors.Join(os.WriteFile(path, []byte("SQLite"), 0o600), os.WriteFile(path+"-shm", nil, 0o600), os.Link(path, hard), os.Symlink(path, symbolic))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.WriteFile(path, []byte("SQLite"), 0o600), os.WriteFile(path+"-shm", nil, 0o600), os.Link(path, hard), os.Symlink(path, symbolic)))
 	open := func() int {
 		t.Helper()
-		all, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		n := 0
 		for _, fd := range all {
 			if at, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.HasPrefix(at, dir) {
@@ -37,20 +33,13 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 	}
 	_, use := Using(path, nil)
 	sqlites, err := os.OpenFile(path, os.O_RDWR, 0) // as SQLite opens and locks it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: 1073741826, Len: 510}
-	if err := unix.FcntlFlock(sqlites.Fd(), unix.F_SETLK, &lock); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.FcntlFlock(sqlites.Fd(), unix.F_SETLK, &lock))
 	locked := func(after string) {
 		t.Helper()
 		probe := unix.Flock_t{Type: unix.F_WRLCK, Start: 1073741826, Len: 510}
-		other, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 		// The lock of an open file description conflicts with those of its own process.
 		if err := unix.FcntlFlock(other.Fd(), unix.F_OFD_GETLK, &probe); err != nil || probe.Type == unix.F_UNLCK {
 			t.Fatalf("after %s, the lock is released (%v)", after, err)
@@ -60,9 +49,7 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 	locked("nothing")
 	before := open()
 	claim, err := Claim(symbolic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range []string{path, hard, symbolic} {
 		if _, err := Claim(name); !errors.Is(err, ErrClaimed) {
 			t.Errorf("%s is claimed twice: %v", name, err)
@@ -83,9 +70,7 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 	if n := open() - before; n != 4 { // the claim, and three of locked
 		t.Errorf("%d files are open", n)
 	}
-	if err := claim.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, claim.Close())
 	locked("closing")
 	again, err := Claim(hard)
 	if err != nil {
@@ -97,9 +82,7 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 		}
 	}
 	locked("a look at it")
-	if err := errors.Join(sqlites.Close(), again.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(sqlites.Close(), again.Close()))
 	use.Ended()
 	if n := open() - before; n != 5-1 { // those of locked, without that of SQLite
 		t.Errorf("%d files are open at the end", n)

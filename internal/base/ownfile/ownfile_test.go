@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // place makes a file with a mode, and as root with an owner.
@@ -23,9 +25,7 @@ func place(t *testing.T, mode fs.FileMode, uid, gid int) string {
 	if err == nil {
 		err = os.Chmod(path, mode)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return path
 }
 
@@ -33,9 +33,7 @@ func TestHeed_WhoElseCanChangeAFileIsNamed(t *testing.T) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	t.Setenv("SUDO_UID", "")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(place(t, 0o644, uid, gid), link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(place(t, 0o644, uid, gid), link))
 	for path, want := range map[string]string{
 		place(t, 0o600, uid, gid): "", place(t, 0o664, uid, gid): "", link: "", "/dev/null": "", "/no/file": "",
 		place(t, 0o646, uid, gid): "everyone (mode 0646)",
@@ -47,9 +45,7 @@ func TestHeed_WhoElseCanChangeAFileIsNamed(t *testing.T) {
 	if uid != 0 {
 		t.Skip("only root can make files of other users")
 	}
-	if err := os.Lchown(link, 4711, 4711); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Lchown(link, 4711, 4711))
 	foreign := place(t, 0o600, 4711, 0)
 	for path, want := range map[string]string{
 		foreign: "its owner (uid 4711)", place(t, 0o660, 0, 4712): "its group (gid 4712, mode 0660)", link: "the owner of the link (uid 4711)",
@@ -70,9 +66,7 @@ func TestHeed_WhoElseCanChangeAFileIsNamed(t *testing.T) {
 func TestHeed_AFileThatIsNoneNeitherBlocksNorFillsMemory(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(fifo, 0o600))
 	if _, err := Read("/dev/zero", 1000); !errors.Is(err, ErrLarge) {
 		t.Errorf("/dev/zero: %v", err)
 	}
@@ -95,9 +89,7 @@ func TestHeed_AFileIsReplacedOrCreatedWhole(t *testing.T) {
 		mode fs.FileMode
 		want string
 	}{{Create, "a", 0o600, "a"}, {Create, "b", 0o644, "a"}, {Write, "c", 0o644, "c"}} {
-		if err := step.do(path, []byte(step.data), step.mode); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, step.do(path, []byte(step.data), step.mode))
 		if got, err := os.ReadFile(path); err != nil || string(got) != step.want {
 			t.Errorf("after %q: %q, %v", step.data, got, err)
 		}
@@ -154,9 +146,7 @@ func TestHeed_EachUseOfAFileHasItsOwnersAndModes(t *testing.T) {
 		path := place(t, c.mode, c.uid, c.gid)
 		if c.dir {
 			path = filepath.Dir(path)
-			if err := errors.Join(os.Chmod(path, c.mode), os.Chown(path, c.uid, c.gid)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(os.Chmod(path, c.mode), os.Chown(path, c.uid, c.gid)))
 		}
 		err := CheckFile(c.use, "it", path)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
@@ -168,13 +158,9 @@ func TestHeed_EachUseOfAFileHasItsOwnersAndModes(t *testing.T) {
 func TestHeed_ADirectoryAboveThatOthersCanChangeIsNamed(t *testing.T) {
 	top := t.TempDir()
 	state := filepath.Join(top, "a", "state")
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(state, 0o700))
 	for mode, want := range map[fs.FileMode]string{0o755: "", 0o777 | fs.ModeSticky: "", 0o777: filepath.Join(top, "a") + " can be changed by everyone (mode 0777)"} {
-		if err := os.Chmod(filepath.Join(top, "a"), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(filepath.Join(top, "a"), mode))
 		if got := Parent(state); got != want {
 			t.Errorf("%v: %q, want %q", mode, got, want)
 		}

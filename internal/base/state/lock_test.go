@@ -7,20 +7,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_OneStateDirectoryBelongsToOneHeed(t *testing.T) {
 	state := t.TempDir()
-	lock, err := Acquire(state, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(Acquire(state, 0))(t)
 	says := func(h Holder, parts ...string) {
 		t.Helper()
 		if h != (Holder{}) {
-			if err := lock.Publish(h); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, lock.Publish(h))
 		}
 		_, err := Acquire(state, 0)
 		var held *HeldError
@@ -49,10 +46,7 @@ func TestHeed_OneStateDirectoryBelongsToOneHeed(t *testing.T) {
 
 func TestHeed_TheNextHeedWaitsForOneThatIsEnding(t *testing.T) {
 	state := t.TempDir()
-	lock, err := Acquire(state, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := must.Get(Acquire(state, 0))(t)
 	got := make(chan error)
 	go func() {
 		next, err := Acquire(state, 20*time.Second)
@@ -69,9 +63,7 @@ func TestHeed_TheNextHeedWaitsForOneThatIsEnding(t *testing.T) {
 
 func TestHeed_AStateDirectoryThatCannotBeLockedIsNamed(t *testing.T) {
 	state := t.TempDir()
-	if err := os.Mkdir(filepath.Join(state, lockName), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(filepath.Join(state, lockName), 0o700))
 	if _, err := Acquire(state, 0); err == nil || !strings.Contains(err.Error(), "cannot be locked") {
 		t.Errorf("got %v", err)
 	}

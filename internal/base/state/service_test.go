@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heed/internal/output/console"
+	"heed/internal/tools/testkit/must"
 )
 
 // asOrdinaryUser makes this goroutine access files as an ordinary user until the test
@@ -26,9 +27,7 @@ func asOrdinaryUser(t *testing.T) {
 		return
 	}
 	runtime.LockOSThread() // and never unlocked, so that the thread ends with the goroutine
-	if err := unix.Setfsuid(65534); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Setfsuid(65534))
 	t.Cleanup(func() { unix.Setfsuid(0) }) // before files are removed
 }
 
@@ -38,9 +37,7 @@ func TestFind_TheStateDirectoryOfTheService(t *testing.T) {
 	root := t.TempDir()
 	service, home := filepath.Join(root, "service"), filepath.Join(root, "home")
 	own := filepath.Join(home, ".local", "state", "heed")
-	if err := errors.Join(os.Mkdir(service, 0o700), os.Mkdir(home, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.Mkdir(service, 0o700), os.Mkdir(home, 0o700)))
 	at := func(service, goos string, environ ...string) search {
 		return search{
 			getenv: func(name string) string { v, _ := console.Lookup(environ, name); return v },
@@ -65,9 +62,7 @@ func TestFind_TheStateDirectoryOfTheService(t *testing.T) {
 	noHome.home = func() (string, error) { return "", errors.New("no home") }
 	is("a user without a home", service, noHome)
 
-	if err := os.MkdirAll(own, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(own, 0o700))
 	is("the user has a directory", "", at(service, "linux"))
 	advice := at(service, "linux").advice(own)
 	if !strings.Contains(advice, service) || !strings.HasSuffix(advice, " heed audit report --agent 'News Bot'") {
@@ -85,13 +80,9 @@ func TestFind_TheStateDirectoryOfTheService(t *testing.T) {
 func TestFind_NamesSudoWhereTheServiceCannotBeRead(t *testing.T) {
 	root := t.TempDir()
 	service := filepath.Join(root, "service")
-	if err := errors.Join(os.Chmod(filepath.Dir(root), 0o755), os.Mkdir(service, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.Chmod(filepath.Dir(root), 0o755), os.Mkdir(service, 0o700)))
 	if os.Geteuid() != 0 {
-		if err := os.Chmod(service, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(service, 0))
 	}
 	asOrdinaryUser(t)
 	s := search{
@@ -114,9 +105,7 @@ func TestFind_NeedsNoWrite(t *testing.T) {
 	dir := "/sys/kernel" // also root can make no file in it
 	if os.Geteuid() != 0 {
 		dir = t.TempDir()
-		if err := os.Chmod(dir, 0o500); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(dir, 0o500))
 	}
 	t.Setenv("HEED_STATE", dir)
 	if got, err := Find(io.Discard); got != dir || err != nil {

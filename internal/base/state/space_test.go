@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestAFileIsMeasuredWithTheFilesBesideIt(t *testing.T) {
@@ -34,9 +35,7 @@ func TestTheDaysLeftFollowFromTheGrowth(t *testing.T) {
 	begun := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	path := testkit.Write(t, filepath.Join(t.TempDir(), "audit.db"), string(make([]byte, 1<<20)))
 	g := WatchSpace(path, 10<<20, begun)
-	if err := os.Truncate(path, 2<<20); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Truncate(path, 2<<20))
 	if now := g.Now(begun.Add(time.Minute)); now.PerDay != 0 || now.Days != nil {
 		t.Errorf("after a minute: %+v", now)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_TheStateDirectoryHasItsPlace(t *testing.T) {
@@ -68,24 +69,16 @@ func TestHeed_AnUnfitStateDirectoryIsNamedWithItsCure(t *testing.T) {
 	says(filepath.Join(file, "below"), "cannot be made", "HEED_STATE")
 
 	shared := filepath.Join(root, "shared place")
-	if err := errors.Join(os.Mkdir(shared, 0o700), os.Chmod(shared, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.Mkdir(shared, 0o700), os.Chmod(shared, 0o777)))
 	says(shared, "changed by everyone (mode 0777)", "chmod 700 '"+shared+"'")
 
 	foreign := filepath.Join(root, "foreign")
-	if err := os.Mkdir(foreign, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(foreign, 0o700))
 	if os.Geteuid() != 0 { // only root can give a directory away, and nothing is closed to root
-		if err := os.Chmod(foreign, 0o500); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(foreign, 0o500))
 		says(foreign, "cannot be written to", "HEED_STATE")
 		return
 	}
-	if err := os.Chown(foreign, 65534, -1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chown(foreign, 65534, -1))
 	says(foreign, "belongs to user 65534", "HEED_STATE")
 }

@@ -13,6 +13,7 @@ import (
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/config"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,13 +24,9 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 	const key, by = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "https://bots.example/.well-known/http-message-signatures-directory?token=x"
 	path := filepath.Join(t.TempDir(), "audit.db")
 	privacy, err := audit.NewPrivacy(audit.ClientsHashed, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w, err := store.Open(path, store.Options{Privacy: privacy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var line bytes.Buffer
 	log := audit.NewLog(slog.NewJSONHandler(&line, nil), nil)
 	for _, e := range []*audit.Entry{{SignedKey: key, SignedBy: by}, {}} {
@@ -39,19 +36,13 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 			Decided(*audit.Entry) error
 			Ended(*audit.Entry)
 		}{w, log} {
-			if err := r.Decided(e); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, r.Decided(e))
 			r.Ended(e)
 		}
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close(""))
 	records, err := store.Records(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := 0
 	err = replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		x, err := replay.ExplainID(t.Context(), records[0], config.RecordedRules, d.ID)
@@ -87,25 +78,17 @@ func TestWhy_ARedirectedConnection(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, host := range []string{"192.0.2.8:2222", "[2001:db8::8]:22", "site.test:443"} {
 		e := &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Method: audit.MethodTCP, Scheme: "tcp", Host: host,
 			Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotHTTP}, Judged: audit.NotJudged}
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Decided(e))
 		e.Outcome.Status = 200
 		w.Ended(e)
 	}
-	if err := w.Close(""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close(""))
 	records, err := store.Records(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	err = replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		find, err := (&WhyCmd{What: d.URL}).finder(time.Now())
 		if err != nil {

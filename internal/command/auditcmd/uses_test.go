@@ -10,24 +10,17 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 )
 
 // layout2 is a record of crawlers for training, for search and for an agent, and of one
 // without a purpose, which request the same five pages.
 func layout2(t *testing.T) *store.Record {
 	t.Helper()
-	data, err := os.ReadFile("../../audit/store/testdata/layout2.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../../audit/store/testdata/layout2.db"))(t)
 	path := filepath.Join(t.TempDir(), "audit.db")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	record, err := store.OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, data, 0o600))
+	record := must.Get(store.OpenRecord(path))(t)
 	return record
 }
 
@@ -39,15 +32,12 @@ func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 func TestList_WithheldPagesAndAnswersOfSites(t *testing.T) {
 	t.Parallel()
 	lines := map[string]string{}
-	err := replay.List(t.Context(), []*store.Record{layout2(t)}, store.Filter{}, func(d *replay.Decision) error {
+	must.OK(t, replay.List(t.Context(), []*store.Record{layout2(t)}, store.Filter{}, func(d *replay.Decision) error {
 		var out strings.Builder
 		err := printLine(&out, unpainted, d)
 		lines[d.URL+" "+d.ClientName] = out.String()
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for request, want := range map[string]string{
 		"http://site.test/hidden.html finder":    "; page withheld: ",
 		"http://guarded.test/page.html answerer": "; the site's answer: the site gives legal reasons (legal)\n",
@@ -70,7 +60,7 @@ func TestWhy_StatementsPurposeAndAnswerOfTheSite(t *testing.T) {
 	t.Parallel()
 	record := layout2(t)
 	printed := map[string]string{}
-	err := replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
+	must.OK(t, replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
 		x, err := replay.ExplainID(t.Context(), record, config.RecordedRules, d.ID)
 		if err != nil {
 			return err
@@ -80,10 +70,7 @@ func TestWhy_StatementsPurposeAndAnswerOfTheSite(t *testing.T) {
 		err = printWhy(&out, unpainted, x)
 		printed[d.URL+" "+d.ClientName] = flat(out.String())
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for request, wants := range map[string][]string{
 		"http://site.test/hidden.html finder": {
 			"Purpose search", "Use search: disallow (disallow-wins)",
@@ -113,10 +100,7 @@ func TestWhy_StatementsPurposeAndAnswerOfTheSite(t *testing.T) {
 
 func TestReplay_ForAPurposeIsPrintedBySite(t *testing.T) {
 	t.Parallel()
-	r, err := replay.Judge(t.Context(), layout2(t), replay.Options{ParseRules: config.RecordedRules, Purposes: []signal.Purpose{signal.PurposeTraining, signal.PurposeArchive}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(replay.Judge(t.Context(), layout2(t), replay.Options{ParseRules: config.RecordedRules, Purposes: []signal.Purpose{signal.PurposeTraining, signal.PurposeArchive}}))(t)
 	p := &replayPrinter{paint: unpainted}
 	r.File = "audit.db"
 	p.result(r)

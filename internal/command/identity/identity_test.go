@@ -14,6 +14,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 )
 
@@ -45,10 +46,7 @@ func made(t *testing.T, path string, days int) *passport.Key {
 	if status != 0 {
 		t.Fatal(errors)
 	}
-	k, err := config.ReadKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(config.ReadKey(path))(t)
 	if out != k.Thumbprint+"\n" || !strings.Contains(errors, "sign = { key = \"file:"+path) {
 		t.Errorf("%s%s", out, errors)
 	}
@@ -152,10 +150,7 @@ func TestPublish_AVerifierFindsItValid(t *testing.T) {
 // signedRequest returns a request as it is sent.
 func signedRequest(t *testing.T, key *passport.Key, at time.Time) string {
 	t.Helper()
-	s, err := passport.NewSigner(key, "https://bots.test/news/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(passport.NewSigner(key, "https://bots.test/news/keys.json"))(t)
 	h := http.Header{"User-Agent": {"NewsBot/2.1"}}
 	s.Sign(h, &passport.Request{Method: "GET", Scheme: "https", Authority: "site.test", Target: "/a?b=c"}, passport.Dictionary, at)
 	text := "GET /a?b=c HTTP/1.1\r\nHost: site.test\r\n"
@@ -245,9 +240,7 @@ func TestPublish_TheCardIsTrue(t *testing.T) {
 		if c.Own {
 			base = filepath.Join(dir, "www")
 		}
-		if err := json.Unmarshal([]byte(testkit.Read(t, filepath.Join(base, "card.json"))), &card); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(testkit.Read(t, filepath.Join(base, "card.json"))), &card))
 		return card, testkit.Read(t, filepath.Join(base, "robot.html")), errors
 	}
 	got, page, _ := card("", PublishCmd{})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 )
 
@@ -38,10 +39,7 @@ func newWitness(t *testing.T) *witness {
 	w.reach = fmt.Sprintf("[upstream]\nca_file = %q\n[upstream.resolve]\n", w.ca.File)
 	for _, name := range []string{"site.test", "other.test"} {
 		cert, key := w.ca.Leaf(t, name)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		w.reach += fmt.Sprintf("%q = %q\n", name+":443", l.Addr())
 		go server.ServeTLS(l, cert, key)
 	}
@@ -112,9 +110,7 @@ func TestHeed_AKeyIsChangedAndEndsWhileHeedRuns(t *testing.T) {
 	}
 	use := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "news.key"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, "news.key"), []byte(text), 0o600))
 	}
 	use(testkit.Read(t, filepath.Join(dir, "first")))
 	h := testkit.Start(t, testkit.Options{Config: testkit.AnyPort + w.reach + `
@@ -132,10 +128,7 @@ sign = { key = "file:` + dir + `/news.key", agent = "https://bots.test/news.json
 	signed := func(step, want string) {
 		t.Helper()
 		target := "/" + strings.ReplaceAll(step, " ", "-")
-		resp, err := (&http.Client{Transport: tr, Timeout: testkit.Patience}).Get("https://site.test" + target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Client{Transport: tr, Timeout: testkit.Patience}).Get("https://site.test" + target))(t)
 		resp.Body.Close()
 		if got := w.signedBy(t, target, "NewsBot/2.1", keys); got != want || resp.StatusCode != 200 {
 			t.Errorf("%s: signed by %s, want %s; status %d", step, got, want, resp.StatusCode)
@@ -149,9 +142,7 @@ sign = { key = "file:` + dir + `/news.key", agent = "https://bots.test/news.json
 			t.Errorf("%s as %s: signed by %s, want %s", c.target, c.userAgent, got, c.want)
 		}
 	}
-	if err := os.Remove(filepath.Join(dir, "news.key")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(filepath.Join(dir, "news.key")))
 	signed("the file is not read again", "first")
 	for _, step := range []struct{ name, file, reload, status, want string }{
 		{"another key", testkit.Read(t, filepath.Join(dir, "second")), "in force", "client news as https://bots.test/news.json (key " + keys["second"].Thumbprint + ", no end)", "second"},

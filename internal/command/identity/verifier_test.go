@@ -19,6 +19,7 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 )
 
@@ -49,9 +50,7 @@ func newVerifyingSite(t *testing.T, www string) *site {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -89,9 +88,7 @@ func readFound(t *testing.T, resp *http.Response) found {
 	resp.Body.Close()
 	f := found{verdict: resp.Header.Get("X-Verdict"), version: resp.Header.Get("X-Version")}
 	if text := resp.Header.Get("X-Signature"); text != "" {
-		if err := json.Unmarshal([]byte(text), &f.signature); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(text), &f.signature))
 	}
 	return f
 }
@@ -154,14 +151,8 @@ sign_http = true
 		if !strings.Contains(way.url, "jump") && !strings.Contains(way.url, "flaky") && i%4 == 3 {
 			method, body = http.MethodPost, strings.NewReader("a body")
 		}
-		r, err := http.NewRequest(method, fmt.Sprintf(way.url, i), body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := way.client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(method, fmt.Sprintf(way.url, i), body))(t)
+		resp := must.Get(way.client.Do(r))(t)
 		if last = readFound(t, resp); last.verdict != "valid" || last.version != way.version || seen[last.signature["signature"]] {
 			t.Fatalf("%d. %s %s over HTTP/%s: %+v", i, method, r.URL, last.version, last)
 		}
@@ -192,10 +183,7 @@ func (s *site) direct(t *testing.T, method, host, target string, h http.Header) 
 // refusesWhatIsChanged sends signatures of heed's with other requests, at other times, again.
 func (s *site) refusesWhatIsChanged(t *testing.T, key *passport.Key) {
 	t.Helper()
-	signer, err := passport.NewSigner(key, "https://bots.test/news/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := must.Get(passport.NewSigner(key, "https://bots.test/news/keys.json"))(t)
 	r := &passport.Request{Method: "GET", Scheme: "https", Authority: "h1.test", Target: "/page?a=b"}
 	signed := func(form passport.Form, at time.Time) http.Header {
 		h := http.Header{}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // interrupted starts heed study over the standard input, writes lines and keeps the pipe
@@ -24,22 +25,14 @@ func interrupted(t *testing.T, lines int, args ...string) (stdout, stderr string
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	at := time.Date(2025, 3, 1, 10, 0, 0, 0, time.UTC)
 	for i := range lines {
 		line := fmt.Sprintf("192.0.2.7 - - [%s] \"GET /%d HTTP/1.1\" 200 50 \"-\" \"PoliteBot/1.0\"\n", at.Add(time.Duration(i)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), i)
-		if _, err := io.WriteString(in, line); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(in, line))(t)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Signal(os.Interrupt))
 	err = cmd.Wait() // while the input is open
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
+
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -17,28 +19,20 @@ var here = netip.MustParseAddr("127.0.0.1")
 // hash is cheap: what is tested is not bcrypt.
 func hash(t *testing.T, password string) string {
 	t.Helper()
-	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost))(t)
 	return string(h)
 }
 
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "users")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func open(t *testing.T, text string, now func() time.Time) *Gate {
 	t.Helper()
-	g, err := Open(file(t, text), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(Open(file(t, text), now))(t)
 	return g
 }
 
@@ -159,9 +153,7 @@ func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 		t.Errorf("without the file: %v", err)
 	}
 	path := file(t, good)
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(path, 0o644))
 	if _, err := Open(path, time.Now); err == nil || !strings.Contains(err.Error(), "chmod o= "+path) {
 		t.Errorf("a file that everyone can read: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/ca"
 )
 
@@ -23,10 +24,7 @@ func TestClientFilesHoldSystemFoundAndOwnRoots(t *testing.T) {
 	testkit.Write(t, filepath.Join(home, ".wgetrc"), "tries = 3\nhttp_proxy = http://corp:1\nCA-Certificate="+wgets.CertPath())
 	environ := []string{"HOME=" + home, "AWS_CA_BUNDLE=" + corp.CertPath()}
 
-	files, err := MakeClientFiles(state, own, Inspect(environ, state), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(MakeClientFiles(state, own, Inspect(environ, state), time.Now()))(t)
 	bundle := testkit.Read(t, files.Bundle)
 	for who, root := range map[string]*ca.Authority{"the system's": system, "heed's": own, "the environment's": corp, "wget's": wgets} {
 		if strings.Count(bundle, string(root.CertPEM())) != 1 {
@@ -48,10 +46,7 @@ func TestClientFilesHoldSystemFoundAndOwnRoots(t *testing.T) {
 	// A run inside the run finds the same roots and makes nothing new.
 	inner := ClientEnviron(environ, "127.0.0.1:1", files)
 	t.Setenv("SSL_CERT_FILE", files.Bundle)
-	again, err := MakeClientFiles(state, own, Inspect(inner, state, "127.0.0.1:1"), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(MakeClientFiles(state, own, Inspect(inner, state, "127.0.0.1:1"), time.Now()))(t)
 	if !strings.Contains(testkit.Read(t, again.Bundle), string(corp.CertPEM())) {
 		t.Error("the run inside the run has lost a root")
 	}
@@ -67,17 +62,11 @@ func TestClientFilesAreMadeOncePerContentAndRemovedWhenUnused(t *testing.T) {
 	corp := fixture.CA(t, filepath.Join(t.TempDir(), "corp"))
 	now := time.Now()
 	make := func(at time.Time, environ ...string) string {
-		files, err := MakeClientFiles(state, own, Inspect(environ, state), at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(MakeClientFiles(state, own, Inspect(environ, state), at))(t)
 		return files.Bundle
 	}
 	plain := make(now)
-	info, err := os.Stat(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(plain))(t)
 	if again := make(now); again != plain {
 		t.Error("the same roots have two places")
 	}

@@ -24,6 +24,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -244,18 +245,9 @@ func numberedHost(n int) string { return "host-" + strconv.Itoa(n) + ".test" }
 // fill has a heed's caches save count policies under the settings of config.
 func fill(t *testing.T, state, settings string, count int) {
 	t.Helper()
-	cfg, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), settings), testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool, err := NewPool(cfg, nil, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := pool.identity(control.RouteSpec{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), settings), testkit.BuiltIn(t)))(t)
+	pool := must.Get(NewPool(cfg, nil, Options{}))(t)
+	id := must.Get(pool.identity(control.RouteSpec{}))(t)
 	const some = 2000 // that wait for the disk at a time
 	for from := 0; from < count; from += some {
 		fillSome(t, cfg, state, id, from, min(from+some, count))
@@ -264,10 +256,7 @@ func fill(t *testing.T, state, settings string, count int) {
 
 func fillSome(t *testing.T, cfg *config.Config, state, id string, from, to int) {
 	t.Helper()
-	file, err := OpenPolicies(cfg, state, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(OpenPolicies(cfg, state, slog.New(slog.DiscardHandler)))(t)
 	c := cache.New(cache.Config{Store: file.ForRoute(id), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		body := io.NopCloser(strings.NewReader(robotsOf(r.URL.Host)))
 		return &http.Response{StatusCode: 200, Header: http.Header{"Cache-Control": {"max-age=86400"}}, Body: body, ContentLength: -1}, nil
@@ -278,9 +267,7 @@ func fillSome(t *testing.T, cfg *config.Config, state, id string, from, to int) 
 			t.Fatalf("%s: %+v", o, src)
 		}
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, file.Close())
 	if n := file.Health().Unsaved; n > 0 {
 		t.Fatalf("%d policies were not saved", n)
 	}
@@ -299,9 +286,7 @@ func resident(t *testing.T, pid int) int64 {
 		return 0 // no such thing on this system: nothing to compare
 	}
 	var size, pages int64
-	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(string(text), &size, &pages))(t)
 	return pages * int64(os.Getpagesize())
 }
 
@@ -313,14 +298,8 @@ func TestHeed_WaysOfOtherSettingsAreOtherWays(t *testing.T) {
 		t.Helper()
 		u.Proxy = proxied
 		cfg := &config.Config{Upstream: u}
-		pool, err := NewPool(cfg, nil, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err := pool.identity(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pool := must.Get(NewPool(cfg, nil, Options{}))(t)
+		id := must.Get(pool.identity(w))(t)
 		return id
 	}
 	plain := identity("", control.RouteSpec{}, config.UpstreamConfig{})
@@ -387,9 +366,7 @@ func TestHeed_APoliciesFileInUseIsReportedAndHeedStarts(t *testing.T) {
 	if err == nil {
 		_, err = other.Exec("PRAGMA locking_mode = EXCLUSIVE; CREATE TABLE mine (x)")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer other.Close()
 	h := testkit.Start(t, testkit.Options{State: state, Config: w.config()})
 	if status, err := get(clientOf(t, h.Addr), "http://a.test/"); err != nil || status != 200 {
@@ -400,9 +377,7 @@ func TestHeed_APoliciesFileInUseIsReportedAndHeedStarts(t *testing.T) {
 			strings.HasPrefix(r.Text("error"), "another program keeps the file locked")
 	})
 	s, err := control.ReadStatus(t.Context(), state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if s.Kept == nil || !strings.HasPrefix(s.Kept.Why, "another program keeps the file locked") {
 		t.Errorf("the status has %+v", s.Kept)
 	}

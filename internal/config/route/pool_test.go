@@ -16,6 +16,7 @@ import (
 	"heed/internal/judge/acl"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -30,10 +31,7 @@ func byProxy(n int) control.RouteSpec {
 
 func take(t *testing.T, s *Pool, w control.RouteSpec) *Route {
 	t.Helper()
-	e, err := s.Route(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(s.Route(w))(t)
 	return e
 }
 
@@ -87,21 +85,12 @@ func TestHeed_RootsThatAreNoneAreAnError(t *testing.T) {
 // goes returns the proxy that a request for target takes; empty for none.
 func goes(t *testing.T, p *control.UpstreamProxy, target string) string {
 	t.Helper()
-	choose, err := proxyFunc(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	choose := must.Get(proxyFunc(p))(t)
 	if choose == nil {
 		return ""
 	}
-	r, err := http.NewRequest("GET", target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := choose(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("GET", target, nil))(t)
+	u := must.Get(choose(r))(t)
 	if u == nil {
 		return ""
 	}
@@ -148,10 +137,7 @@ func TestHeed_ANamedUpstreamProxyTakesEverything(t *testing.T) {
 func TestHeed_TheConfiguredUpstreamProxyCountsUnlessARunNamesAnother(t *testing.T) {
 	environ := []string{"https_proxy=http://env:1"}
 	for value, want := range map[string]string{"": "", "env": "http://env:1", "http://own:2": "http://own:2"} {
-		p, err := configuredProxy(&config.Config{Upstream: config.UpstreamConfig{Proxy: value}}, environ)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(configuredProxy(&config.Config{Upstream: config.UpstreamConfig{Proxy: value}}, environ))(t)
 		if got := goes(t, p, "https://site.test/"); got != want {
 			t.Errorf("upstream.proxy = %q leads through %q, want %q", value, got, want)
 		}
@@ -168,23 +154,14 @@ func TestHeed_HostsWithASeparateRouteMakeAnotherRoute(t *testing.T) {
 		"upstream_tls = \"unverified\"\nreason = \"a test\"",
 		"upstream_tls = \"sha256:" + strings.Repeat("0", 64) + "\"\nreason = \"a test\"",
 	} {
-		pool, err := NewPool(fixture.Settings(t, "[[host]]\nmatch = [\"a.test\"]\nmode = \"observe\"\n"+c+"\n"), nil, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err := pool.identity(control.RouteSpec{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pool := must.Get(NewPool(fixture.Settings(t, "[[host]]\nmatch = [\"a.test\"]\nmode = \"observe\"\n"+c+"\n"), nil, Options{}))(t)
+		id := must.Get(pool.identity(control.RouteSpec{}))(t)
 		if other, twice := seen[id]; twice {
 			t.Errorf("%q and %q are one route", c, other)
 		}
 		seen[id] = c
 	}
-	plain, err := NewPool(fixture.Settings(t, ""), nil, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(NewPool(fixture.Settings(t, ""), nil, Options{}))(t)
 	if id, err := plain.identity(control.RouteSpec{}); err != nil || seen[id] != "" {
 		t.Errorf("settings of hosts without a route make another one, %v", err)
 	}
@@ -198,10 +175,7 @@ func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
 		cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay, cfg.Pacing.MaxWait = delay, time.Hour, time.Hour
 		return cfg
 	}
-	before, err := Renew(nil, settings(0), nil, Options{Turns: pace.New(pace.Config{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(Renew(nil, settings(0), nil, Options{Turns: pace.New(pace.Config{})}))(t)
 	slower := settings(time.Hour)
 	after, err := Renew(before, slower, nil, Options{})
 	if err != nil || after != before {

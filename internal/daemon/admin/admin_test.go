@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const token = "0123456789abcdef"
@@ -66,10 +67,7 @@ func newRig(t *testing.T, s Settings) *rig {
 	r := &rig{t: t, lasting: make(chan context.Context)}
 	r.settings.Store(&s)
 	r.health.Store(&health{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.addr = l.Addr().String()
 	server := New(Config{
 		Live: r.settings.Load, Health: func() (notReady, unwell []string) { h := r.health.Load(); return h.notReady, h.unwell }, ProxyName: "heed-7",
@@ -303,26 +301,17 @@ func TestAdmin_SlowReadersDoNotStopOthers(t *testing.T) {
 		}
 	}()
 	for len(slow) < 1000 {
-		c, err := net.Dial("tcp", r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", r.addr))(t)
 		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		slow = append(slow, c)
 		fmt.Fprintf(c, "GET /metrics HTTP/1.1\r\nHost: %s\r\n\r\n", r.addr)
 	}
 	r.expect(200, "GET", "/metrics")
 	for len(slow) < maxConns {
-		c, err := net.Dial("tcp", r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", r.addr))(t)
 		slow = append(slow, c)
 	}
-	c, err := net.Dial("tcp", r.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", r.addr))(t)
 	defer c.Close()
 	_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if _, err := c.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {

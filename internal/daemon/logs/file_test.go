@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -17,13 +18,8 @@ import (
 // again when there is one: without it nothing would be let through.
 func TestHeed_ABoundedLogGoesOnAfterATurnThatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
-	w, err := OpenFile(path, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(make([]byte, 30)); err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(OpenFile(path, 30))(t)
+	must.Get(w.Write(make([]byte, 30)))(t)
 	if err := os.Rename(path, path+".old"); err != nil { // as far as the turn came
 		t.Fatal(err)
 	}
@@ -38,20 +34,14 @@ func TestHeed_ABoundedLogGoesOnAfterATurnThatFailed(t *testing.T) {
 func TestHeed_ALogOfBoundedSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
 	testkit.Write(t, path, "before\n")
-	w, err := OpenFile(path, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(OpenFile(path, 30))(t)
 	for range 9 {
 		if n, err := w.Write([]byte("0123456789\n")); n != 11 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
 	for _, name := range []string{path, path + ".old"} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(name))(t)
 		if info.Size() > 30 || info.Size() == 0 || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %d bytes, mode %v", name, info.Size(), info.Mode())
 		}
@@ -74,9 +64,7 @@ func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 			Agent: rules.Identify(testkit.Hostile), Decision: rules.Decision{Reason: rules.ReasonRule, Group: testkit.Hostile, Rule: testkit.Hostile, Line: 1, Token: testkit.Hostile},
 		}
 		e.Outcome.Err = testkit.Hostile
-		if err := record.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, record.Decided(e))
 		record.Ended(e)
 		slog.New(Handler(&out, format == "json", slog.LevelInfo, (*audit.Privacy)(nil).Redact)).Warn("w", "error", testkit.Hostile, "plain", "a\x7fb")
 		testkit.Harmless(t, format, out.String())

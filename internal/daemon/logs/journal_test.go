@@ -7,6 +7,8 @@ import (
 	"os"
 	"regexp"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestEachLineHasThePriorityOfItsLevel(t *testing.T) {
@@ -20,10 +22,7 @@ func TestEachLineHasThePriorityOfItsLevel(t *testing.T) {
 	}
 	for name, format := range formats {
 		t.Run(name, func(t *testing.T) {
-			read, write, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			read, write := must.Two(os.Pipe())(t)
 			defer read.Close()
 			log := slog.New(format(Prefixed{write})).With("a", 1).WithGroup("g").With("b", 2)
 			log.Debug("debug")

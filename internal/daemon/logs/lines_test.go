@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // Whatever a client or a site puts into a line: it has the octets that log/slog writes.
@@ -26,12 +28,8 @@ func FuzzLine(f *testing.F) {
 			r.AddAttrs(slog.Attr{Value: slog.GroupValue(slog.String("url", text), slog.Float64("ms", number))}, slog.Int64("n", n),
 				slog.Bool("stale", n > 0), slog.Uint64("u", uint64(n)))
 			h := Handler(&got, json, slog.LevelInfo, redact)
-			if err := h.Handle(context.Background(), r); err != nil {
-				t.Fatal(err)
-			}
-			if err := Handler(&want, json, slog.LevelInfo, redact).(*lines).Handler.Handle(context.Background(), r); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, h.Handle(context.Background(), r))
+			must.OK(t, Handler(&want, json, slog.LevelInfo, redact).(*lines).Handler.Handle(context.Background(), r))
 			if got.String() != want.String() {
 				t.Errorf("got\n%swant\n%s", &got, &want)
 			}

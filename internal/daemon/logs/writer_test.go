@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // disk takes room octets and then no more.
@@ -121,14 +122,10 @@ func TestHeed_LinesOfABusyLogShareWrites(t *testing.T) {
 	for i := 0; time.Since(begun) < 10*writeEvery; i++ {
 		line := fmt.Sprintf("line %d\n", i)
 		want.WriteString(line)
-		if _, err := log.Write([]byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(log.Write([]byte(line)))(t)
 		runtime.Gosched()
 	}
-	if err := log.Drain(testkit.Patience); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, log.Drain(testkit.Patience))
 	all := out.written()
 	if got := strings.Join(all, ""); got != want.String() {
 		t.Error("lines are missing, or in another order")
@@ -143,9 +140,7 @@ func TestHeed_AnUrgentLineIsNotDelayed(t *testing.T) {
 	out := &pieces{}
 	log := newWriter(out, time.Hour)
 	for i, line := range []string{"the first one\n", "error\n", "another error\n"} {
-		if _, err := log.Write([]byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(log.Write([]byte(line)))(t)
 		if i > 0 {
 			log.Hurry()
 		}
@@ -172,9 +167,7 @@ func TestHeed_GatheredTextIsWritten(t *testing.T) {
 	log.Wake()
 	testkit.Until(t, "the gathered line in the log", func() bool { return strings.Join(out.written(), "") == "first\n" })
 	gathered <- "second\n"
-	if err := log.Drain(testkit.Patience); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, log.Drain(testkit.Patience))
 	if got := strings.Join(out.written(), ""); got != "first\nsecond\n" {
 		t.Errorf("%q", got)
 	}

@@ -16,15 +16,13 @@ import (
 
 	"heed/internal/sealed/process"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // slowSite answers nothing for as long as its client waits.
 func slowSite(t *testing.T, address string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", address))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/robots.txt" {
 			<-r.Context().Done()
@@ -54,9 +52,7 @@ func TestARunReportsConnectionsThatBypassHeed(t *testing.T) {
 		t.Errorf("the record has %q, %v; want %q", events, err, want)
 	}
 	var report runReport
-	if err := json.Unmarshal([]byte(stderr), &report); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(stderr), &report))
 	if r := report.Bypass; !r.Watched || r.Connections != 1 || len(r.To) != 1 || r.To[0] != (bypassed{"curl", to, "tcp", 1}) {
 		t.Errorf("it says %+v", r)
 	}
@@ -67,9 +63,7 @@ func TestACommandThatObeysWentRoundNothing(t *testing.T) {
 	testkit.Serve(t, "")
 	_, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-s", "-m", "1", slowSite(t, "127.0.0.2:0")), JSON: true})
 	var report runReport
-	if err := json.Unmarshal([]byte(stderr), &report); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(stderr), &report))
 	if r := report.Bypass; !r.Watched || r.Connections != 0 || r.To == nil || report.Requests != 1 {
 		t.Errorf("it says %+v of %d requests", r, report.Requests)
 	}
@@ -110,18 +104,12 @@ func TestOnlyConnectionsOutOfTheRunCount(t *testing.T) {
 // The kernel's addresses are read for what they are.
 func TestTheTablesOfSocketsAreRead(t *testing.T) {
 	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
-		l, err := net.Listen("tcp", network)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", network))(t)
 		defer l.Close()
 		var d net.Dialer
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		c, err := d.DialContext(ctx, "tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(d.DialContext(ctx, "tcp", l.Addr().String()))(t)
 		defer c.Close()
 		found := false
 		for _, s := range process.TCP(os.Getpid()) {

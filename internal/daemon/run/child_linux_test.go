@@ -11,29 +11,20 @@ import (
 
 	"heed/internal/control"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A log that is not read for longer than heed's timeout is complete all the same once it
 // is read; a signal ends the wait.
 func TestTheLogOfARunWaitsForItsReader(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "log")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(pipe, 0o600))
+	reader := must.Get(os.OpenFile(pipe, os.O_RDWR, 0))(t)
 	defer reader.Close()
-	log, err := openRunLog(pipe, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(openRunLog(pipe, nil))(t)
 	line := strings.Repeat("x", 1023) + "\n"
 	for range 1000 { // more than a pipe holds
-		if _, err := log.Write([]byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(log.Write([]byte(line)))(t)
 	}
 	stopped := make(chan os.Signal, 1)
 	stopped <- os.Interrupt

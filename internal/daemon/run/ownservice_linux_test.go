@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // closed answers every page, and disallows all of them.
@@ -58,9 +59,7 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 	var got []string
 	for line := range strings.Lines(testkit.Read(t, log)) {
 		var e struct{ Verdict, Reason, Judged string }
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(line), &e))
 		got = append(got, e.Verdict+" "+e.Reason+" "+e.Judged)
 	}
 	own := "allow own-service no"

@@ -17,6 +17,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // heedRun runs `heed run` of the heed under test, and returns its exit status and
@@ -54,9 +55,7 @@ func command(words ...string) []string { return words }
 func TestARunPassesTheExitStatusOn(t *testing.T) {
 	testkit.Serve(t, "")
 	noInterpreter := testkit.Write(t, filepath.Join(t.TempDir(), "script"), "#!/nonexistent/interpreter\n")
-	if err := os.Chmod(noInterpreter, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(noInterpreter, 0o700))
 	plain := testkit.Write(t, filepath.Join(t.TempDir(), "plain"), "no program")
 	cases := []struct {
 		name    string
@@ -132,10 +131,7 @@ func TestARunKeepsTheLinesOfItsDecisions(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(log))(t)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if len(lines) != 4 {
 		t.Fatalf("%d lines, want one for each of 4 requests:\n%s", len(lines), text)
@@ -246,9 +242,7 @@ func TestARunGoesOnWhenItsHeedEnds(t *testing.T) {
 		defer close(done)
 		status, _, stderr = heedRun(t, RunCmd{Command: command("sh", "-c", "echo > "+begun+"; read x < "+end+"; exit 4")})
 	}()
-	if _, err := os.ReadFile(begun); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.ReadFile(begun))(t)
 	heed.Signal(syscall.SIGTERM)
 	heed.Exit()
 	testkit.Write(t, end, "\n")
@@ -262,9 +256,7 @@ func TestARunGoesOnWhenItsHeedEnds(t *testing.T) {
 func pipeFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -287,9 +279,7 @@ func TestWhatABackgroundHeedSaysReachesTheUser(t *testing.T) {
 	}
 	for _, c := range cases {
 		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		write.WriteString(c.said)
 		write.Close()
 		err = awaitReady(t.Context(), read, nil)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestOpen_WithoutAManagerNothingIsSent(t *testing.T) {
@@ -45,16 +46,10 @@ func TestSend_AManagerThatIsGoneIsLogged(t *testing.T) {
 }
 
 func TestWatch_OnlyAnAliveProcessGivesASign(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "heed-notify-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("/tmp", "heed-notify-"))(t)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "socket")
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	defer manager.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", "4000")

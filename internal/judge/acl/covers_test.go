@@ -7,15 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
 func hostPattern(t testing.TB, text string) HostPattern {
 	t.Helper()
-	p, err := ParseHostPattern(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(ParseHostPattern(text))(t)
 	return p
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // destinations are destinations as an operator writes them.
@@ -12,10 +14,7 @@ func destinations(t testing.TB, texts ...string) []Destination {
 	t.Helper()
 	var out []Destination
 	for _, text := range texts {
-		d, err := ParseDestination(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(ParseDestination(text))(t)
 		out = append(out, d)
 	}
 	return out

@@ -3,6 +3,7 @@ package acl
 import (
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -34,9 +35,7 @@ func TestHeed_AHostPatternNamesHosts(t *testing.T) {
 		}
 		scheme, authority, _ := cutOrigin(c.origin)
 		o, err := rules.ParseOrigin(scheme, authority)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if p.Matches(o) != c.fits {
 			t.Errorf("%s fits %s: %v", c.pattern, c.origin, !c.fits)
 		}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 	"weak"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -17,28 +18,19 @@ func cutOrigin(s string) (scheme, authority string, ok bool) { return strings.Cu
 func origin(t *testing.T, s string) rules.Origin {
 	t.Helper()
 	scheme, authority, _ := cutOrigin(s)
-	o, err := rules.ParseOrigin(scheme, authority)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(rules.ParseOrigin(scheme, authority))(t)
 	return o
 }
 
 func host(t *testing.T, s string) HostPattern {
 	t.Helper()
-	p, err := ParseHostPattern(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(ParseHostPattern(s))(t)
 	return p
 }
 
 func exception(t *testing.T, e Exception) *Exception {
 	t.Helper()
-	made, err := NewException(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(NewException(e))(t)
 	return made
 }
 

@@ -3,6 +3,8 @@ package acl
 import (
 	"net"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 type unixAddr struct{}
@@ -13,10 +15,7 @@ func (unixAddr) String() string  { return "/run/heed/admin.sock" }
 func TestAddrs_AListenerIsItsAddressInEverySpelling(t *testing.T) {
 	t.Parallel()
 	tcp := func(text string) net.Addr {
-		a, err := net.ResolveTCPAddr("tcp", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(net.ResolveTCPAddr("tcp", text))(t)
 		return a
 	}
 	one, v6, all, all4 := &Addrs{}, &Addrs{}, &Addrs{}, &Addrs{}
@@ -52,10 +51,7 @@ func TestAddrs_AListenerIsItsAddressInEverySpelling(t *testing.T) {
 			t.Errorf("%s: %v", c.host, got)
 		}
 	}
-	interfaces, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	interfaces := must.Get(net.InterfaceAddrs())(t)
 	for _, i := range interfaces {
 		if n, ok := i.(*net.IPNet); ok && !all.Has(net.JoinHostPort(n.IP.String(), "3129")) {
 			t.Errorf("%s is an address of this machine", n.IP)

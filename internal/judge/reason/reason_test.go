@@ -11,26 +11,21 @@ import (
 	"testing"
 
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
 // constants returns the constants of type Reason in rules/decide.go.
 func constants(t *testing.T) (all []rules.Reason) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "../../../rules/decide.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(token.NewFileSet(), "../../../rules/decide.go", nil, 0))(t)
 	ast.Inspect(f, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
 		if name, ok := v.Type.(*ast.Ident); ok && name.Name == "Reason" {
-			value, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			value := must.Get(strconv.Unquote(v.Values[0].(*ast.BasicLit).Value))(t)
 			all = append(all, rules.Reason(value))
 		}
 		return true

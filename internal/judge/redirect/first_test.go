@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestClassify_FindsOutWhatAClientSpeaks(t *testing.T) {
@@ -69,10 +71,7 @@ func TestClassify_TakesForHTTPWhatPythonDoes(t *testing.T) {
 	}
 	lines := strings.Fields(string(out))
 	for _, line := range lines {
-		first, err := hex.DecodeString(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(hex.DecodeString(line))(t)
 		if k, more := Classify(first); k != HTTP1 || more {
 			t.Errorf("%q: %v, more %v", first, k, more)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -37,12 +38,8 @@ func coded(t testing.TB, coding string, body []byte) []byte {
 	default:
 		return body
 	}
-	if _, err := w.Write(body); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(body))(t)
+	must.OK(t, w.Close())
 	return b.Bytes()
 }
 
@@ -51,10 +48,7 @@ func coded(t testing.TB, coding string, body []byte) []byte {
 // not, in every content coding and in pieces of any size.
 func TestHeads_OfWellKnownGenerators(t *testing.T) {
 	t.Parallel()
-	table, err := os.ReadFile("testdata/heads.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(os.ReadFile("testdata/heads.txt"))(t)
 	count := 0
 	for line := range strings.Lines(string(table)) {
 		if line[0] == '#' {
@@ -63,10 +57,7 @@ func TestHeads_OfWellKnownGenerators(t *testing.T) {
 		count++
 		fields := strings.SplitN(strings.TrimSpace(line), " ", 3)
 		name, label, want := fields[0], fields[1], fields[2]
-		text, err := os.ReadFile(filepath.Join("testdata", "heads", name+".html"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("testdata", "heads", name+".html")))(t)
 		body := encodedAs(t, label, text)
 		for i, coding := range []string{"", "gzip", "deflate", "br", "zstd"} {
 			for _, contentType := range []string{"text/html", "text/html; charset=" + label} {
@@ -121,10 +112,7 @@ func readPage(h http.Header, names []string, body []byte, piece int) page.Head {
 
 // The cost of a page: a head of 5 KB before a body that is not read, in each coding.
 func BenchmarkPage(b *testing.B) {
-	text, err := os.ReadFile("testdata/heads/wordpress.html")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/heads/wordpress.html"))(b)
 	pad := "<script>" + strings.Repeat("window.settings = 1;\n", 190) + "</script></head>"
 	body := []byte(strings.Replace(string(text), "</head>", pad, 1) + strings.Repeat("<p>Some text of the page</p>\n", 1550))
 	for _, coding := range []string{"identity", "gzip", "br", "zstd"} {

@@ -14,6 +14,7 @@ import (
 	"heed/internal/base/structured"
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -43,14 +44,9 @@ func checkVerdict(t *testing.T, v *signal.Verdict) {
 	if _, err := structured.Dictionary([]string{v.Annotation()}); err != nil {
 		t.Errorf("%q is no dictionary: %v", v.Annotation(), err)
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	var again signal.Verdict
-	if err := json.Unmarshal(text, &again); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &again))
 	for _, p := range signal.Purposes() {
 		one, isOne := v.Refuses(p)
 		other, isOther := again.Refuses(p)
@@ -150,10 +146,7 @@ func TestVerdict_AllPurposesMustBeAllowed(t *testing.T) {
 	t.Parallel()
 	v := request{robots: "User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n"}.judge(t)
 	for list, want := range map[string]bool{"search": false, "training": true, "search,training": true, "agent, archive": false} {
-		purposes, err := signal.ParsePurposes(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		purposes := must.Get(signal.ParsePurposes(list))(t)
 		if _, refused := v.Refuses(purposes...); refused != want {
 			t.Errorf("%s: refused %v", list, refused)
 		}
@@ -203,10 +196,7 @@ func TestVerdict_RequestAndAnswerCombine(t *testing.T) {
 func TestVerdict_ARecordAnswersForOtherPurposes(t *testing.T) {
 	t.Parallel()
 	v := request{robots: "User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n"}.judge(t)
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	const want = `{"profile":"standard","crawl":true,"results":{"search":{"answer":"allow","by":[0],"precedence":"agreed"},` +
 		`"train-ai":{"answer":"disallow","by":[0],"precedence":"agreed"}},"statements":[{"source":"robots","protocol":"content-signal",` +
 		`"url":"https://site.example/robots.txt","line":2,"name":"Content-Signal","text":"Content-Signal: search=yes, ai-train=no",` +
@@ -215,9 +205,7 @@ func TestVerdict_ARecordAnswersForOtherPurposes(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	var recorded signal.Verdict
-	if err := json.Unmarshal(text, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &recorded))
 	if got := refused(&recorded); got != "training" {
 		t.Errorf("refused: %s", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/licence"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -92,10 +93,7 @@ func manyLicences(t *testing.T, shape string) (*signal.Robots, map[string]signal
 	for i := 0; i < 5_000 && b.Len() < licence.MaxBytes-200-len(shape); i++ {
 		fmt.Fprintf(&b, `<content url="`+shape+`"><license><prohibits>all</prohibits></license></content>`, i)
 	}
-	d, err := licence.Parse([]byte(b.String() + "</rsl>"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(licence.Parse([]byte(b.String() + "</rsl>")))(t)
 	robots, licences := "", map[string]signal.Licence{}
 	for i := range 8 {
 		address := fmt.Sprintf("https://site.example/%d.xml", i)

@@ -10,6 +10,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/licence"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -30,10 +31,7 @@ type request struct {
 
 func origin(t testing.TB) rules.Origin {
 	t.Helper()
-	o, err := rules.ParseOrigin("https", "site.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(rules.ParseOrigin("https", "site.example"))(t)
 	return o
 }
 

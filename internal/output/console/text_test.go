@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -14,9 +15,7 @@ import (
 func TestHeed_EscapesInJSONChangeNothingForPrograms(t *testing.T) {
 	valid := strings.ToValidUTF8(testkit.Hostile, "\uFFFD") + "é漢字😀"
 	var out bytes.Buffer
-	if err := NewJSON(&out).Encode(valid); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, NewJSON(&out).Encode(valid))
 	var back string
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back != valid {
 		t.Errorf("%q, %v; want %q", back, err, valid)

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // No build is called by a name that another one has too.
@@ -37,14 +39,8 @@ func TestVersion_NamesTheBuild(t *testing.T) {
 // The hash is the one that the tool of Go prints.
 func TestProgramHash_IsThatOfTheLinker(t *testing.T) {
 	t.Parallel()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("go", "tool", "buildid", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(os.Executable())(t)
+	out := must.Get(exec.Command("go", "tool", "buildid", path).Output())(t)
 	id := strings.TrimSpace(string(out))
 	if got := programHash(); got != "build-"+id[strings.LastIndexByte(id, '/')+1:] || len(got) < 16 {
 		t.Errorf("%s of %s", got, id)

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestTopics_EveryFileIsListedOnce(t *testing.T) {
 	t.Parallel()
-	names, err := fs.Glob(files, "*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(fs.Glob(files, "*.md"))(t)
 	var listed []string
 	for _, topic := range Topics() {
 		listed = append(listed, topic.Name+".md")

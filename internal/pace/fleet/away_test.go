@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const (
@@ -59,10 +60,7 @@ func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 // A store behind a wire that was cut answers neither yes nor no.
 func TestHeed_NoRequestWaitsLongForAStoreThatHangs(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close() // connections are taken by the system, and never answered
 	store, log := open(t, "redis://"+l.Addr().String())
 	p := store.Policies("space")

@@ -11,6 +11,7 @@ import (
 
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_ACluster(t *testing.T) {
@@ -100,9 +101,7 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 	}
 	for tag := ""; tag != "https://after.test"; tag = <-told { // told by the new master
 		other, _ := open(t, "redis://"+replica.Addr)
-		if _, err := other.Policies("space").Drop(t.Context(), "https://after.test"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(other.Policies("space").Drop(t.Context(), "https://after.test"))(t)
 	}
 	if n := log.count(away); n != 1 {
 		t.Errorf("the log says %d times that the store is away", n)
@@ -113,10 +112,7 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 // password in place of PASSWORD: of the store, and of a Sentinel.
 func aclLines(t *testing.T, password string) (store, sentinel []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../output/manual/fleets.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../output/manual/fleets.md"))(t)
 	var lines [][]string
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "    ACL SETUSER ") {
@@ -264,10 +260,7 @@ func TestHeed_APasswordIsRotated(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	use, err := s.Renew(fleet.Options{URL: "redis://heed:two@" + server.Addr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	use := must.Get(s.Renew(fleet.Options{URL: "redis://heed:two@" + server.Addr}))(t)
 	use()
 	testkit.Until(t, "the store is back", func() bool { return !s.Health().Away })
 }
@@ -286,24 +279,15 @@ func tlsStore(t *testing.T, asks string) (authority *testkit.CA, cert, key, port
 func TestHeed_AStoreThatAsksForACertificate(t *testing.T) {
 	t.Parallel()
 	authority, cert, key, port := tlsStore(t, "yes")
-	own, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(tls.LoadX509KeyPair(cert, key))(t)
 	log := &book{}
 	options := fleet.Options{URL: "rediss://localhost:" + port, RootCAs: authority.Pool(), Log: slog.New(slog.NewTextHandler(log, nil))}
-	s, err := fleet.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(fleet.Open(options))(t)
 	t.Cleanup(func() { s.Close() })
 	// In TLS 1.3 the refusal comes after the handshake: what is read of it depends on who is faster.
 	testkit.Until(t, "it is refused without one", func() bool { return s.Health().Away })
 	options.Certificate = &own
-	use, err := s.Renew(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	use := must.Get(s.Renew(options))(t)
 	use()
 	testkit.Until(t, "the store is back", func() bool { return !s.Health().Away })
 	lease(t, s.Policies("space"), "", 0)
@@ -314,10 +298,7 @@ func TestHeed_AStoreBehindTLS(t *testing.T) {
 	authority, _, _, port := tlsStore(t, "no")
 	url := "rediss://localhost:" + port
 	log := &book{}
-	store, err := fleet.Open(fleet.Options{URL: url, RootCAs: authority.Pool(), Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(fleet.Open(fleet.Options{URL: url, RootCAs: authority.Pool(), Log: slog.New(slog.NewTextHandler(log, nil))}))(t)
 	t.Cleanup(func() { store.Close() })
 	p := store.Policies("space")
 	v := lease(t, p, "", 0)([]byte("record"), []byte("file"), time.Hour)

@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const tag = "https://site.test"
@@ -47,10 +48,7 @@ func (b *book) count(what string) int {
 func open(t *testing.T, url string) (*fleet.Store, *book) {
 	t.Helper()
 	log := &book{}
-	s, err := fleet.Open(fleet.Options{URL: url, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(fleet.Open(fleet.Options{URL: url, Log: slog.New(slog.NewTextHandler(log, nil))}))(t)
 	t.Cleanup(func() { s.Close() })
 	return s, log
 }

@@ -11,6 +11,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const delay = 500 * time.Millisecond
@@ -228,9 +229,7 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	heard := make(chan string, 2)
 	all[1].lanes.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause.Round(time.Second)) })
 	testkit.Until(t, "the other listens", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 1 })
-	if err := all[0].lanes.Hold(t.Context(), tag, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all[0].lanes.Hold(t.Context(), tag, time.Hour))
 	if got := <-heard; got != tag+" 1h0m0s" {
 		t.Errorf("heard of %s", got)
 	}
@@ -239,9 +238,7 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	}
 	all[0].lanes.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause) })
 	testkit.Until(t, "both listen", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 2 })
-	if err := all[1].lanes.Release(t.Context(), tag); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all[1].lanes.Release(t.Context(), tag))
 	if got := <-heard; got != tag+" 0s" {
 		t.Errorf("heard of %s", got)
 	}
@@ -259,9 +256,7 @@ func TestHeed_WhatTheStoreHasLostIsSentAgain(t *testing.T) {
 	all := lineUp(t, "redis://"+server.Addr, 2)
 	settled(all[0])
 	long := []pace.Lane{{Name: "group", Delay: time.Hour}}
-	if err := all[0].lanes.Hold(t.Context(), tag, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all[0].lanes.Hold(t.Context(), tag, time.Hour))
 	all[0].at("https://other.test").start(long) // it did not ask
 	if a := all[1].at("https://other.test").ask(long); a.Now || a.Wait < 59*time.Minute {
 		t.Errorf("a start is known to all: %+v", a)
@@ -306,9 +301,7 @@ func TestHeed_AFetchMovesTheClockOfAllLines(t *testing.T) {
 	t.Parallel()
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
 	settled(all[0])
-	if err := all[0].lanes.Moved(t.Context(), tag); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all[0].lanes.Moved(t.Context(), tag))
 	for _, line := range []string{"a", "b"} {
 		if a := all[1].ask([]pace.Lane{{Name: line, Delay: time.Hour}}); a.Now || a.Wait < 59*time.Minute {
 			t.Errorf("%+v", a)
@@ -361,9 +354,7 @@ func TestHeed_TurnsHaveABound(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
 	m := lineUp(t, "redis://"+server.Addr, 1)[0]
-	if err := m.lanes.Hold(t.Context(), tag, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, m.lanes.Hold(t.Context(), tag, time.Hour))
 	for i := range 1100 {
 		m.ticket = fmt.Sprint("ticket ", i)
 		if a := m.ask(of("group")); a.Now {

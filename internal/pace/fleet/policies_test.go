@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func shows(t *testing.T, p *fleet.Policies, name string, known, version int64, record, snapshot string) {
@@ -162,9 +163,7 @@ func TestHeed_WhatWasFetchedForANameBeforeADropIsNotStored(t *testing.T) {
 	t.Parallel()
 	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
 	late := lease(t, one, "as curl", 0)
-	if _, err := other.Drop(t.Context(), tag); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(other.Drop(t.Context(), tag))(t)
 	if late([]byte("from before"), []byte("file"), time.Hour) != 0 {
 		t.Error("it was stored")
 	}
@@ -187,9 +186,7 @@ func TestHeed_EverythingInTheStoreEndsOfItself(t *testing.T) {
 	lease(t, one, "", 0)([]byte("record"), []byte{}, time.Hour)
 	lease(t, one, "as curl", 0)([]byte("record"), []byte{}, time.Minute) // must not shorten the other's
 	lease(t, one, "as wget", 0)
-	if _, err := one.Drop(t.Context(), "https://other.test"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(one.Drop(t.Context(), "https://other.test"))(t)
 	keys := strings.Fields(server.CLI("keys", "*"))
 	if len(keys) < 3 {
 		t.Fatalf("keys: %v", keys)
@@ -230,9 +227,7 @@ func TestHeed_TagsAreListed(t *testing.T) {
 		end([]byte("record"), []byte{}, time.Hour)
 	}
 	var got []string
-	if err := p.Tags(t.Context(), func(tag string) bool { got = append(got, tag); return true }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Tags(t.Context(), func(tag string) bool { got = append(got, tag); return true }))
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -260,9 +255,7 @@ func TestHeed_ChangesAreReported(t *testing.T) {
 	hears(own, "")
 	lease(t, one, "", 0)([]byte("record"), []byte{}, time.Hour)
 	hears(told, tag)
-	if _, err := one.Drop(t.Context(), "https://other.test"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(one.Drop(t.Context(), "https://other.test"))(t)
 	hears(told, "https://other.test")
 	if len(own) > 0 {
 		t.Errorf("heard of its own change: %q", <-own)
@@ -277,9 +270,7 @@ func TestHeed_ChangesWaitWhileOneIsHandled(t *testing.T) {
 	<-told // messages before the subscription are lost
 	tags := []string{"https://a.test", "https://b.test", "https://c.test"}
 	for _, tag := range tags {
-		if _, err := one.Drop(t.Context(), tag); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(one.Drop(t.Context(), tag))(t)
 	}
 	if got := []string{<-told, <-told, <-told}; !slices.Equal(slices.Sorted(slices.Values(got)), tags) {
 		t.Errorf("heard of %q, want %q", got, tags)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // server is a program that listens and never accepts, or accepts and holds what it
@@ -41,9 +42,7 @@ func serve(t *testing.T, shell string, port int, what string) (at netip.AddrPort
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if n, _ := fmt.Sscan(line, &port, &pid); err != nil || n != 2 {
 		t.Fatalf("the server printed %q, %v", line, err)
@@ -87,15 +86,10 @@ func TestAServiceBelongsToItsRunWhileItListens(t *testing.T) {
 	if _, ok := (*Group)(nil).Service("localhost" + port); ok {
 		t.Error("a run without processes has a service")
 	}
-	conn, err := g.Dial(t.Context(), "tcp", "localhost"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(g.Dial(t.Context(), "tcp", "localhost"+port))(t)
 	conn.Close()
 	p, _ := os.FindProcess(pid)
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Kill())
 	testkit.Until(t, "the service has ended", func() bool { _, ok := g.Service("localhost" + port); return !ok })
 	if _, err := g.Dial(t.Context(), "tcp", "localhost"+port); err != ErrForeign {
 		t.Errorf("after its end: %v", err)
@@ -107,10 +101,7 @@ func TestAServiceBelongsToItsRunWhileItListens(t *testing.T) {
 func TestAServiceOnAllIPv4AddressesIsReachedOverIPv4(t *testing.T) {
 	at, root, _ := serve(t, "AT=0.0.0.0 "+child, 0, "accept")
 	g := NewGroup(root)
-	conn, err := g.Dial(t.Context(), "tcp", fmt.Sprint("localhost:", at.Port()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(g.Dial(t.Context(), "tcp", fmt.Sprint("localhost:", at.Port())))(t)
 	conn.Close()
 	if _, ok := g.Service(fmt.Sprint("[::1]:", at.Port())); ok {
 		t.Error("it is found at an address on which it does not listen")
@@ -123,10 +114,7 @@ func TestAPortThatWasTakenOverIsNoticed(t *testing.T) {
 	_, root, _ := serve(t, child, 0, "accept")
 	for _, what := range []string{"accept", "wait"} {
 		taken, _, taker := serve(t, child, 0, what)
-		conn, err := net.Dial("tcp", taken.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", taken.String()))(t)
 		defer conn.Close()
 		if what == "accept" {
 			testkit.Until(t, "the connection is accepted", func() bool {
@@ -154,9 +142,7 @@ func TestASharedPortBelongsToNoService(t *testing.T) {
 
 // A server whose parent has ended is a part of the run that adopted it.
 func TestAServerWithoutAParentIsAdopted(t *testing.T) {
-	if err := AdoptOrphans(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, AdoptOrphans())
 	at, shell, _ := serve(t, `sh -c "$SERVER" <&0 & :`, 0, "accept")
 	testkit.Until(t, "the shell has ended", func() bool { return Program(shell) == "" })
 	if _, ok := NewGroup(os.Getpid()).Service(at.String()); !ok {
@@ -166,10 +152,7 @@ func TestAServerWithoutAParentIsAdopted(t *testing.T) {
 
 // What this program itself listens on is no service of a run that it started: it is heed.
 func TestTheProgramItselfIsNoService(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	for _, root := range []int{os.Getpid(), os.Getppid()} {
 		if _, ok := NewGroup(root).Service(l.Addr().String()); ok {

@@ -8,17 +8,13 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
-	if err := (audittest.Crawl{Entries: 8_000, Sites: 60, PerSecond: 5}).Write(path, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (audittest.Crawl{Entries: 8_000, Sites: 60, PerSecond: 5}).Write(path, store.Options{}))
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	for kind, query := range map[string]string{
 		"all":            "SELECT count(*) = 8000 FROM decisions",
@@ -46,13 +42,8 @@ func TestHeed_ACrawlTakesLittleRoom(t *testing.T) {
 		entries = 1_000_000
 	}
 	path := filepath.Join(t.TempDir(), "audit.db")
-	if err := (audittest.Crawl{Entries: entries}).Write(path, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (audittest.Crawl{Entries: entries}).Write(path, store.Options{}))
+	info := must.Get(os.Stat(path))(t)
 	t.Logf("%d entries take %d octets", entries, info.Size())
 	if each := info.Size() / int64(entries); each > 165 {
 		t.Errorf("an entry with its outcome and its part of all else takes %d octets, want at most 165", each)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // TestMain lets the test program be the load generator and the proxies, as the
@@ -34,10 +35,7 @@ func TestEachCaseRunsAgainstHeed(t *testing.T) {
 		t.Skip("internal/tools/bench: its cases and series against heed")
 	}
 	b := smallBench(t)
-	rep, err := b.run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rep := must.Get(b.run(t.Context()))(t)
 	for i, c := range rep.Cases {
 		if len(c.Contenders) != 1 || c.Name != b.cases[i].name {
 			t.Fatalf("%s: the report has %+v", b.cases[i].name, c)
@@ -63,13 +61,8 @@ func smallBench(t *testing.T) *bench {
 	t.Helper()
 	small := scale{Conns: 2, Hosts: 20, Paths: 20, Idle: 20, Large: 1 << 20}
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(dir, 0o755))
+	self := must.Get(os.Executable())(t)
 	return &bench{
 		dir: dir, self: self, scale: small, cases: workloads(small), contenders: contenders(testkit.Binary(t), "", "")[:1],
 		rounds: 1, slice: 100 * time.Millisecond, progress: func(string) {},
@@ -159,25 +152,12 @@ func FuzzParseStat(f *testing.F) {
 func TestUsageCountsChildren(t *testing.T) {
 	const burn = `i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done`
 	cmd := exec.Command("sh", "-c", `sh -c '`+burn+`'; sh -c '`+burn+`; echo done; read end'; true`)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	in := must.Get(cmd.StdinPipe())(t)
 	notOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	before, _, err := usage(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(out, make([]byte, 4)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
+	before, _ := must.Two(usage(cmd.Process.Pid))(t)
+	must.Get(io.ReadFull(out, make([]byte, 4)))(t)
 	after, resident, err := usage(cmd.Process.Pid)
 	if err == nil && (after <= before || resident == 0) {
 		t.Errorf("%v before, %v after, %d bytes", before, after, resident)
@@ -214,18 +194,14 @@ func TestReport(t *testing.T) {
 		t.Errorf("%+v, %d wrong", squid, r.wrong())
 	}
 	var table strings.Builder
-	if err := r.table(&table); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.table(&table))
 	for _, want := range []string{"squid", "0.80", "status 502 instead of 200"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &table)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "out.json")
-	if err := r.writeJSON(path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.writeJSON(path))
 	text, err := os.ReadFile(path)
 	var back report
 	if err != nil || json.Unmarshal(text, &back) != nil || back.Cases[0].Contenders[1].Ratio != squid.Ratio {

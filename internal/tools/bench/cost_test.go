@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // uncounted are the system calls whose number depends on what else the machine does, or
@@ -40,9 +41,7 @@ func TestSystemCallsOfARequest(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := b.begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.begin(t.Context()))
 	for _, w := range b.cases {
 		bound, ok := systemCalls[w.name]
 		if !ok {
@@ -71,15 +70,11 @@ func countCalls(t *testing.T, strace string, b *bench, w workload) map[string]fl
 	}
 	j := b.job(e)
 	j.Count = requests
-	if err := b.generator.prepare(j); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.generator.prepare(j))
 	log := filepath.Join(t.TempDir(), "calls")
 	trace := exec.Command(strace, "-f", "-y", "-s", "0", "-o", log, "-p", strconv.Itoa(e.process.pid()))
 	notOrphaned(trace)
-	if err := trace.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, trace.Start())
 	testkit.Until(t, "strace traces every thread of heed", func() bool { return traced(t, e.process.pid()) })
 	r, err := b.generator.run()
 	if err != nil || r.Wrong > 0 || r.Requests != requests {
@@ -90,19 +85,14 @@ func countCalls(t *testing.T, strace string, b *bench, w workload) map[string]fl
 	}
 	trace.Process.Signal(os.Interrupt)
 	trace.Wait() // its status is that of the signal
-	if err := b.generator.release(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.generator.release())
 	return perRequest(t, log, requests)
 }
 
 // traced reports whether all threads of a process have a tracer.
 func traced(t *testing.T, pid int) bool {
 	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	threads := must.Get(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)))(t)
 	for _, path := range threads {
 		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "\nTracerPid:\t0\n") {
 			return false
@@ -123,10 +113,7 @@ var byTheClock = regexp.MustCompile(`EAGAIN|\[eventfd\]|/output>|/audit\.db(-wal
 // perRequest counts the lines of strace without uncounted and byTheClock.
 func perRequest(t *testing.T, path string, requests float64) map[string]float64 {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(path))(t)
 	defer file.Close()
 	calls, begun := map[string]float64{}, map[string]string{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -19,10 +20,7 @@ func TestEachSeriesRunsAgainstHeed(t *testing.T) {
 	b.scale.Most = 10
 	b.cases, b.series = nil, growth(b.scale)
 	b.series[3].points[0].workload.recorded = 100
-	rep, err := b.run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rep := must.Get(b.run(t.Context()))(t)
 	if len(rep.Growth) != len(b.series) {
 		t.Fatalf("%d of %d series are in the report", len(rep.Growth), len(b.series))
 	}

@@ -13,14 +13,12 @@ import (
 	"heed/internal/command"
 	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func outline(t *testing.T) *command.Verb {
 	t.Helper()
-	top, err := command.Outline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(command.Outline())(t)
 	return top
 }
 
@@ -141,9 +139,7 @@ func TestBashCompletion(t *testing.T) {
 func TestZshCompletion(t *testing.T) {
 	top := outline(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "_heed"), zshCompletion(top), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "_heed"), zshCompletion(top), 0o644))
 	ask := func(words ...string) string {
 		script := `_arguments() { print -rl -- "$@" } ; _describe() { print -rl -- $choices } ; _normal() { print -r -- normal $words $CURRENT }
 words=(heed ` + strings.Join(words, " ") + `); CURRENT=$#words; PREFIX=; source ` + filepath.Join(dir, "_heed")

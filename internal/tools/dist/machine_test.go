@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // storyUnit runs the story on a machine, and then ends the machine with its status.
@@ -81,13 +82,8 @@ func TestPackage_OnAMachineWithSystemd(t *testing.T) {
 // debFor makes the package of this checkout with a version.
 func debFor(t *testing.T, out, version string) string {
 	t.Helper()
-	j, err := newJob(out, version, "Tests <tests@heed.test>", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(newJob(out, version, "Tests <tests@heed.test>", true))(t)
 	j.targets = []target{{"linux", runtime.GOARCH}}
-	if err := j.makeDebs(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, j.makeDebs())
 	return filepath.Join(out, "heed_"+j.release.debian()+"_"+runtime.GOARCH+".deb")
 }

@@ -19,6 +19,7 @@ import (
 	"heed/internal/base/state"
 	"heed/internal/command"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // regexpBold finds a character that is printed twice or underlined.
@@ -33,10 +34,7 @@ func debianFile(t *testing.T, name string) string {
 func TestUnit_IsAcceptedAndConfined(t *testing.T) {
 	unit := debianFile(t, "heed.service")
 	path := filepath.Join(t.TempDir(), "heed.service")
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.Executable())(t)
 	here := strings.ReplaceAll(unit, "/usr/bin/heed", program) // it must exist
 	here = strings.Replace(here, "Documentation=man:heed(1)\n", "", 1)
 	testkit.Write(t, path, here)
@@ -110,9 +108,7 @@ func TestPurge_LeavesTheRecord(t *testing.T) {
 			dir, etc := filepath.Join(root, "var", "heed"), filepath.Join(root, "etc", "heed")
 			for _, name := range append(append([]string{"../../etc/heed/users"}, c.had...), c.left...) {
 				path := filepath.Join(dir, name)
-				if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(filepath.Dir(path), 0o700)); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(filepath.Dir(path), 0o700)))
 				testkit.Write(t, path, name)
 			}
 			script := strings.NewReplacer("state="+state.ServiceDir, "state="+dir, "/etc/heed", etc, "command -v deb-systemd-helper", "false", "/run/systemd/system", "/none").
@@ -194,10 +190,7 @@ func TestArchives_AreReproducible(t *testing.T) {
 		}
 	}
 	packed, _ := tarOf(members, date)
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(bytes.NewReader(packed)))(t)
 	r := tar.NewReader(z)
 	for _, m := range members {
 		h, err := r.Next()
@@ -211,9 +204,7 @@ func TestArchives_AreReproducible(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	f, err := zr.File[0].Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if text, err := io.ReadAll(f); string(text) != "program" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -227,9 +218,7 @@ func TestLicences_OfEverythingThatIsLinked(t *testing.T) {
 		t.Fatalf("%d modules, %v", len(modules), err)
 	}
 	text, err := licences(root, modules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, m := range modules {
 		if !strings.Contains(string(text), "\n"+m.Path+" "+m.Version+", ") {
 			t.Errorf("the licence of %s is missing", m.Path)

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // No test's verdict depends on how long something took: a busy machine makes
@@ -107,9 +109,7 @@ func goList(t *testing.T, args ...string) (all []testedPkg) {
 	}
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p testedPkg
-		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, d.Decode(&p))
 		all = append(all, p)
 	}
 	return all
@@ -144,10 +144,7 @@ type clockCheck struct {
 func (c *clockCheck) files(path, dir string, names []string) *types.Package {
 	var parsed []*ast.File
 	for _, name := range names {
-		f, err := parser.ParseFile(c.set, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(c.set, filepath.Join(dir, name), nil, parser.SkipObjectResolution))(c.t)
 		parsed = append(parsed, f)
 	}
 	c.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}

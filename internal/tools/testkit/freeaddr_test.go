@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A free address refuses connections, is not chosen for a listener on any port, and can
@@ -21,14 +22,8 @@ func TestFreeAddrIsTheTestsOwn(t *testing.T) {
 	}
 	refused()
 	for range 2 {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", addr))(t)
+		c := must.Get(net.Dial("tcp", addr))(t)
 		c.Close()
 		l.Close()
 		refused()

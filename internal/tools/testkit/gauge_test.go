@@ -7,21 +7,17 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // A gauge records when a request arrived at its machine, not when it was read: a head
 // that is read late has the time at which it came.
 func TestGauge_RecordsWhenAHeadArrived(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	client := Dial(t, l.Addr().String())
-	c, err := stampedListener{l}.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(stampedListener{l}.Accept())(t)
 	defer c.Close()
 	// The kernel begins to note arrivals a moment after the first socket asked for
 	// it: what comes before that has the time at which it is read.
@@ -30,9 +26,7 @@ func TestGauge_RecordsWhenAHeadArrived(t *testing.T) {
 		client.Send("early")
 		Delay(5 * time.Millisecond) // the reader is late
 		read := time.Now()
-		if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(c, make([]byte, 5)))(t)
 		noted = c.(*stampedConn).arrived()
 		return noted.Before(read)
 	})
@@ -54,10 +48,7 @@ func TestGauge_KeepsABookOfStarts(t *testing.T) {
 	}}
 	defer client.CloseIdleConnections()
 	for _, address := range []string{"http://a.test/robots.txt", "http://a.test/1", "http://a.test/2", "https://b.test/3"} {
-		resp, err := client.Get(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Get(address))(t)
 		resp.Body.Close()
 	}
 	pages := Pages(g.Starts(), "http://a.test")

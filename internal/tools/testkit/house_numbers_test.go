@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // maxFunctionLines bounds what a reader has to hold in mind at once.
@@ -88,10 +90,7 @@ func (n *numbers) types() string {
 // functions that are too long.
 func count(t *testing.T, p pkg) *numbers {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob(filepath.Join(p.Dir, "*.go")))(t)
 	n := &numbers{methods: map[string]int{}, in: map[string]map[string]bool{}}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
@@ -114,10 +113,7 @@ func count(t *testing.T, p pkg) *numbers {
 func (n *numbers) functions(t *testing.T, of, path string) {
 	t.Helper()
 	set := token.NewFileSet()
-	f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(set, path, nil, parser.SkipObjectResolution))(t)
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // floors are the rooms of the house from the ground up, each of which may import those
@@ -76,9 +78,7 @@ func packages(t *testing.T) []pkg {
 	var all []pkg
 	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
 		var p pkg
-		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, d.Decode(&p))
 		if len(p.GoFiles) > 0 && !strings.Contains(p.ImportPath, "/testdata/") {
 			all = append(all, p)
 		}
@@ -127,10 +127,7 @@ func TestHouse_DatabasesAreOpenedInOneRoom(t *testing.T) {
 			continue
 		}
 		for _, name := range p.GoFiles {
-			text, err := os.ReadFile(filepath.Join(p.Dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(filepath.Join(p.Dir, name)))(t)
 			if found := opens.Find(text); found != nil && !slices.Contains(allowed, p.ImportPath+"/"+name) {
 				t.Errorf("%s/%s: %s: a database is opened with ownfile.Claim, Head or OpenBeside", p.ImportPath, name, found)
 			}
@@ -170,10 +167,7 @@ func TestHouse_GoproxyAndGoCacheAreImportedInExactlyOneFile(t *testing.T) {
 	files := map[string][]string{"github.com/elazarl/goproxy": nil, "github.com/patrickmn/go-cache": nil}
 	for _, p := range packages(t) {
 		for _, name := range p.GoFiles {
-			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ImportsOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ImportsOnly))(t)
 			for module := range files {
 				if measured[p.ImportPath] != module && slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return strings.Contains(i.Path.Value, module) }) {
 					files[module] = append(files[module], p.ImportPath+"/"+name)
@@ -207,10 +201,7 @@ func TestHouse_MethodsOfATypeAreTogether(t *testing.T) {
 	for _, p := range packages(t) {
 		count, files := map[string]int{}, map[string]map[string]bool{}
 		for _, name := range p.GoFiles {
-			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution))(t)
 			for _, d := range f.Decls {
 				m, ok := d.(*ast.FuncDecl)
 				if !ok || m.Recv == nil {
@@ -253,10 +244,7 @@ func packageComment(t *testing.T, p pkg) string {
 	t.Helper()
 	comment := ""
 	for _, name := range p.GoFiles {
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments))(t)
 		comment += f.Doc.Text()
 	}
 	return comment
@@ -266,10 +254,7 @@ func packageComment(t *testing.T, p pkg) string {
 // init functions, of which there are none.
 func undocumented(t *testing.T, path string) (names []string) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments))(t)
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:

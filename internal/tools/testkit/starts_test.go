@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // Work that the octets of a client, a site or a store start has a limit: each statement
@@ -19,7 +21,7 @@ import (
 func TestHouse_EveryGoroutineAndTimerHasALimit(t *testing.T) {
 	found := map[string]int{}
 	for _, dir := range []string{"proxy", "cache", "internal/pace", "internal/judge/signal/fetch"} {
-		err := filepath.WalkDir(filepath.Join(Root(t), dir), func(path string, e fs.DirEntry, err error) error {
+		must.OK(t, filepath.WalkDir(filepath.Join(Root(t), dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
@@ -34,10 +36,7 @@ func TestHouse_EveryGoroutineAndTimerHasALimit(t *testing.T) {
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if len(found) == 0 {
 		t.Fatal("no goroutine and no timer was found")

@@ -30,6 +30,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A file is walked when one of its statements runs at least once for each request of every
@@ -101,10 +102,7 @@ func measure(t *testing.T, h *testkit.Heed, client *http.Client, counts, dir str
 		last := ""
 		for n := range requests {
 			last = "http://site.test" + dir + strconv.Itoa(window*requests+n)
-			answer, err := client.Get(last)
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Get(client.Get(last))(t)
 			_, _ = io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
 			if answer.StatusCode != status {
@@ -136,9 +134,7 @@ func profile(t *testing.T, counts string) walked {
 	if err != nil || len(written) != 1 {
 		t.Fatal(written, err)
 	}
-	if err := os.Remove(written[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(written[0]))
 	w := walked{map[string]bool{}, map[string]bool{}}
 	lines := bufio.NewScanner(strings.NewReader(testkit.Read(t, text)))
 	for lines.Scan() {
@@ -175,10 +171,7 @@ func recorders(t *testing.T, name string) []recorder {
 		return all
 	}
 	set := token.NewFileSet()
-	f, err := parser.ParseFile(set, filepath.Join(testkit.Root(t), strings.TrimPrefix(name, "heed/")), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(set, filepath.Join(testkit.Root(t), strings.TrimPrefix(name, "heed/")), nil, 0))(t)
 	for _, d := range f.Decls {
 		m, ok := d.(*ast.FuncDecl)
 		if !ok || m.Recv == nil || m.Name.Name != "Decided" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // serve answers TLS handshakes with the authority's leaves, by SNI or else for
@@ -24,15 +25,11 @@ func serve(t *testing.T, a *Authority) string {
 			return a.Leaf(hello.ServerName)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go accept(l)
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return port
 }
 
@@ -54,20 +51,14 @@ func accept(l net.Listener) {
 // authorities are the kinds of authority a client may meet.
 func authorities(t *testing.T) map[string]*Authority {
 	t.Helper()
-	own, err := Open(newDir(t), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(Open(newDir(t), time.Now))(t)
 	all := map[string]*Authority{"own": own}
 	for name, key := range keys(t) {
 		root := issue(t, "Example Root "+name, nil, key, withID("root "+name))
 		middle := issue(t, "Example Intermediate "+name, root, nil, withID("middle "+name))
 		for kind, chain := range map[string][]*issued{"root": {root}, "intermediate": {middle, root}} {
 			certFile, keyFile := write(t, nil, chain...)
-			a, err := Load(certFile, keyFile, time.Now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(Load(certFile, keyFile, time.Now))(t)
 			all[name+" "+kind] = a
 		}
 	}

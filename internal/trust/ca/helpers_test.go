@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // noon is the clock of the tests that do not run other programs.
@@ -26,33 +28,22 @@ func at(t time.Time) func() time.Time { return func() time.Time { return t } }
 func newDir(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "ca")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(dir, 0o700))
 	return dir
 }
 
 // open opens a fresh authority at the given time.
 func open(t testing.TB, now time.Time) *Authority {
 	t.Helper()
-	a, err := Open(newDir(t), at(now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(newDir(t), at(now)))(t)
 	return a
 }
 
 // leaf makes and parses a leaf.
 func leaf(t testing.TB, a *Authority, host string) (*tls.Certificate, *x509.Certificate) {
 	t.Helper()
-	cert, err := a.Leaf(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(cert.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(a.Leaf(host))(t)
+	parsed := must.Get(x509.ParseCertificate(cert.Certificate[0]))(t)
 	return cert, parsed
 }
 
@@ -77,10 +68,7 @@ type issued struct {
 func issue(t testing.TB, name string, parent *issued, key crypto.Signer, change func(*x509.Certificate)) *issued {
 	t.Helper()
 	if key == nil {
-		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 		key = k
 	}
 	template := &x509.Certificate{
@@ -95,14 +83,8 @@ func issue(t testing.TB, name string, parent *issued, key crypto.Signer, change 
 	if parent != nil {
 		signer, by = parent.key, parent.cert
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, by, key.Public(), signer))(t)
+	cert := must.Get(x509.ParseCertificate(der))(t)
 	return &issued{cert, key}
 }
 
@@ -116,10 +98,7 @@ func write(t testing.TB, keyBlock []byte, chain ...*issued) (certFile, keyFile s
 		certs = append(certs, pemOf(certificateBlock, c.cert.Raw)...)
 	}
 	if keyBlock == nil {
-		der, err := x509.MarshalPKCS8PrivateKey(chain[0].key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		der := must.Get(x509.MarshalPKCS8PrivateKey(chain[0].key))(t)
 		keyBlock = pemOf("PRIVATE KEY", der)
 	}
 	put(t, certFile, certs, 0o644)
@@ -129,12 +108,8 @@ func write(t testing.TB, keyBlock []byte, chain ...*issued) (certFile, keyFile s
 
 func put(t testing.TB, path string, data []byte, mode os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, data, mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, data, mode))
+	must.OK(t, os.Chmod(path, mode))
 }
 
 // fails checks that an error is one line that holds every part.

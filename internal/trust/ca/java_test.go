@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // javaClient shakes hands as HTTPS clients do, with the trust store the JVM
@@ -35,16 +36,11 @@ public class Client {
 func TestJavaTrustsTheTrustStore(t *testing.T) {
 	java, javac := testkit.Program(t, "java"), testkit.Program(t, "javac")
 	onlyRoots(t, issue(t, "One", nil, nil, nil), issue(t, "One", nil, nil, nil)) // two of one name
-	a, err := Open(newDir(t), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(newDir(t), time.Now))(t)
 	dir := t.TempDir()
 	store, source := filepath.Join(dir, "trust.p12"), filepath.Join(dir, "Client.java")
 	put(t, source, []byte(javaClient), 0o644)
-	if err := WriteJavaTrustStore(store, a, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, WriteJavaTrustStore(store, a, nil))
 	run(t, true, javac, "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", dir, source)
 	port := serve(t, a)
 	client := func(options ...string) []string {
@@ -66,9 +62,7 @@ func TestKeytoolReadsTheTrustStore(t *testing.T) {
 	onlyRoots(t, issue(t, "One", nil, nil, nil))
 	a := open(t, noon)
 	store := filepath.Join(t.TempDir(), "trust.p12")
-	if err := WriteJavaTrustStore(store, a, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, WriteJavaTrustStore(store, a, nil))
 	out := run(t, true, keytool, "-list", "-keystore", store, "-storepass", "changeit", "-v")
 	if strings.Count(out, "trustedCertEntry") != 2 || !strings.Contains(out, Fingerprint(a.chain[0])) {
 		t.Errorf("not what was put in:\n%s", out)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 var longName = strings.Repeat(strings.Repeat("a", 40)+".", 5) + "test" // 209 octets
@@ -71,9 +73,7 @@ func TestLeavesDifferInKeyAndSerialNumber(t *testing.T) {
 func TestLeafStaysWithinItsAuthoritysTime(t *testing.T) {
 	now := noon
 	a, err := Open(newDir(t), func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ca := a.chain[0]
 	_, c := leaf(t, a, "start.test")
 	if c.NotBefore.Before(ca.NotBefore) || c.NotBefore.After(now.Add(-50*time.Minute)) {
@@ -98,10 +98,7 @@ func TestLeafStaysWithinItsAuthoritysTime(t *testing.T) {
 
 func TestLeafIsMadeAnewWithAThirdOfItsLifeLeft(t *testing.T) {
 	now := noon
-	a, err := Open(newDir(t), func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(newDir(t), func() time.Time { return now }))(t)
 	first, c := leaf(t, a, "example.com")
 	third := c.NotAfter.Sub(c.NotBefore) / 3
 	now = c.NotAfter.Add(-third)

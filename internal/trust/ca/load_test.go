@@ -13,23 +13,16 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // keys makes one key of each kind an authority may have.
 func keys(t testing.TB) map[string]crypto.Signer {
 	t.Helper()
-	r, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, d, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
+	e := must.Get(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(t)
+	_, d := must.Two(ed25519.GenerateKey(rand.Reader))(t)
 	return map[string]crypto.Signer{"RSA": r, "ECDSA": e, "Ed25519": d}
 }
 
@@ -42,10 +35,7 @@ func withID(id string) func(*x509.Certificate) {
 
 func TestLoadTakesEveryFormOfKey(t *testing.T) {
 	all := keys(t)
-	ec, err := x509.MarshalECPrivateKey(all["ECDSA"].(*ecdsa.PrivateKey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ec := must.Get(x509.MarshalECPrivateKey(all["ECDSA"].(*ecdsa.PrivateKey)))(t)
 	// openssl ecparam -genkey writes the curve's name in a block before the key.
 	params := pemOf("EC PARAMETERS", []byte{0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22})
 	forms := map[string]struct {
@@ -61,10 +51,7 @@ func TestLoadTakesEveryFormOfKey(t *testing.T) {
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			certFile, keyFile := write(t, form.block, issue(t, "Example CA", nil, form.key, nil))
-			a, err := Load(certFile, keyFile, at(noon))
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(Load(certFile, keyFile, at(noon)))(t)
 			_, c := leaf(t, a, "example.com")
 			if _, err := c.Verify(x509.VerifyOptions{Roots: pool(t, a), DNSName: "example.com", CurrentTime: noon}); err != nil {
 				t.Error(err)
@@ -75,10 +62,7 @@ func TestLoadTakesEveryFormOfKey(t *testing.T) {
 
 func TestLoadTakesCertificateAndKeyFromOneFile(t *testing.T) {
 	ca := issue(t, "Example CA", nil, nil, nil)
-	der, err := x509.MarshalPKCS8PrivateKey(ca.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(ca.key))(t)
 	both := filepath.Join(t.TempDir(), "both.pem")
 	put(t, both, append(pemOf(certificateBlock, ca.cert.Raw), pemOf("PRIVATE KEY", der)...), 0o600)
 	if _, err := Load(both, both, at(noon)); err != nil {
@@ -93,10 +77,7 @@ func TestRFC5280_IntermediatesGoOutWithTheLeafAndRootsDoNot(t *testing.T) {
 		c.NotAfter = noon.AddDate(0, 0, 7)
 	})
 	certFile, keyFile := write(t, nil, middle, root)
-	a, err := Load(certFile, keyFile, at(noon))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Load(certFile, keyFile, at(noon)))(t)
 	cert, c := leaf(t, a, "example.com")
 	if len(cert.Certificate) != 2 || string(cert.Certificate[1]) != string(middle.cert.Raw) {
 		t.Errorf("%d certificates go out, want leaf and intermediate", len(cert.Certificate))
@@ -118,9 +99,7 @@ func TestRFC5280_NameConstraintsAreKeptLeafByLeaf(t *testing.T) {
 	// The root signs the intermediate, which carries the constraint no further
 	// itself; clients apply it to the leaf all the same.
 	a, err := Load(certFile, keyFile, at(noon))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	leaf(t, a, "www.example.com")
 	for _, host := range []string{"example.org", "192.0.2.1"} {
 		_, err = a.Leaf(host)
@@ -131,14 +110,8 @@ func TestRFC5280_NameConstraintsAreKeptLeafByLeaf(t *testing.T) {
 func TestLoadSaysWhatIsWrong(t *testing.T) {
 	root := issue(t, "Example Root", nil, nil, func(c *x509.Certificate) { c.MaxPathLenZero = true })
 	good := issue(t, "Example CA", nil, nil, nil)
-	der, err := x509.MarshalPKCS8PrivateKey(good.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	short, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(good.key))(t)
+	short := must.Get(rsa.GenerateKey(rand.Reader, 1024))(t)
 	change := func(f func(*x509.Certificate)) []*issued { return []*issued{issue(t, "Example CA", nil, nil, f)} }
 	cases := map[string]struct {
 		key   []byte

@@ -12,19 +12,14 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestRootIsMadeOnFirstUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "ca")
-	a, err := Open(dir, at(noon))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(dir, at(noon)))(t)
 	for file, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "ca-key.pem"): 0o600, a.CertPath(): 0o644} {
-		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(file))(t)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("mode of %s is %#o, want %#o", file, got, want)
 		}
@@ -34,9 +29,7 @@ func TestRootIsMadeOnFirstUse(t *testing.T) {
 		t.Errorf("temporary files left: %v, %v", left, err)
 	}
 	again, err := Open(dir, at(noon))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if Fingerprint(again.chain[0]) != Fingerprint(a.chain[0]) {
 		t.Error("the second Open made another CA")
 	}
@@ -104,10 +97,7 @@ func TestMain(m *testing.M) {
 
 func TestManyProcessesAtOnceMakeOneCA(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ca")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	prints := make([]string, 8)
 	var processes sync.WaitGroup
 	for i := range prints {
@@ -131,17 +121,9 @@ func TestManyProcessesAtOnceMakeOneCA(t *testing.T) {
 
 func TestAnInterruptedFirstUseIsContinued(t *testing.T) {
 	dir := newDir(t)
-	if err := currentPair(dir).createKey(); err != nil {
-		t.Fatal(err)
-	}
-	key, err := readKey(currentPair(dir).key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := Open(dir, at(noon))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, currentPair(dir).createKey())
+	key := must.Get(readKey(currentPair(dir).key))(t)
+	a := must.Get(Open(dir, at(noon)))(t)
 	if !matches(key, a.chain[0]) {
 		t.Error("the key that was there is not the CA's")
 	}
@@ -163,9 +145,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"certificate a directory", func(t *testing.T, dir string) { remove(t, dir+"/ca.pem"); mkdir(t, dir+"/ca.pem") }, year, []string{"ca.pem cannot be read", "not a regular file"}},
 		{"key of another CA", func(t *testing.T, dir string) {
 			remove(t, dir+"/ca-key.pem")
-			if err := currentPair(dir).createKey(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, currentPair(dir).createKey())
 		}, year, []string{"does not belong to the certificate"}},
 		{"expired", func(*testing.T, string) {}, noon.AddDate(11, 0, 0), []string{"expired on 2036-06-01", "heed ca renew"}},
 		{"not yet valid", func(*testing.T, string) {}, noon.AddDate(-1, 0, 0), []string{"not valid before 2026-06-01", "set the clock"}},
@@ -173,9 +153,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			dir := newDir(t)
-			if _, err := Open(dir, at(noon)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Open(dir, at(noon)))(t)
 			c.spoil(t, dir)
 			_, err := Open(dir, at(c.now))
 			fails(t, err, c.says...)
@@ -213,21 +191,15 @@ func TestDaysLeft(t *testing.T) {
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(path, mode))
 }
 
 func remove(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(path))
 }
 
 func mkdir(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(path, 0o700))
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // client is one that trusts what CertPEM said at some moment.
@@ -22,19 +24,13 @@ func (c client) accepts(t *testing.T, a *Authority) bool {
 
 func renew(t *testing.T, dir string, now time.Time, switchNow bool) *Renewal {
 	t.Helper()
-	r, err := Renew(dir, now, switchNow)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Renew(dir, now, switchNow))(t)
 	return r
 }
 
 func reopen(t *testing.T, dir string, now time.Time) *Authority {
 	t.Helper()
-	a, err := Open(dir, at(now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(dir, at(now)))(t)
 	return a
 }
 
@@ -126,12 +122,8 @@ func TestAnInterruptedSwitchIsFinished(t *testing.T) {
 			reopen(t, dir, noon)
 			r := renew(t, dir, noon, false)
 			// The power fails after the key has moved and before the certificate has.
-			if err := os.Rename(nextPair(dir).key, currentPair(dir).key); err != nil {
-				t.Fatal(err)
-			}
-			if err := finish(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Rename(nextPair(dir).key, currentPair(dir).key))
+			must.OK(t, finish(dir))
 			if !reopen(t, dir, noon).chain[0].Equal(r.New) {
 				t.Error("the switch was not finished")
 			}
@@ -149,9 +141,6 @@ func TestRenewSaysWhatIsWrong(t *testing.T) {
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	return data
 }

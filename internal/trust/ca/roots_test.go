@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // onlyRoots makes the given certificates the system's roots for this test.
@@ -46,10 +47,7 @@ func TestBundleIsSystemThenExtraThenCAEachOnce(t *testing.T) {
 	extraFile, _ := write(t, nil, one, three)
 	a := open(t, noon)
 	for range 2 { // the order stays
-		bundle, err := Bundle(a, []string{extraFile})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bundle := must.Get(Bundle(a, []string{extraFile}))(t)
 		holds(t, bundle, two.cert, one.cert, three.cert, a.chain[0])
 	}
 }
@@ -59,17 +57,12 @@ func TestBundleReadsDirectories(t *testing.T) {
 	onlyRoots(t, one)
 	hashed, extra := t.TempDir(), t.TempDir()
 	put(t, filepath.Join(hashed, "two.pem"), pemOf(certificateBlock, two.cert.Raw), 0o644)
-	if err := os.Symlink("two.pem", filepath.Join(hashed, "0123abcd.0")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("two.pem", filepath.Join(hashed, "0123abcd.0")))
 	put(t, filepath.Join(extra, "three.crt"), pemOf(certificateBlock, three.cert.Raw), 0o644)
 	put(t, filepath.Join(extra, "README"), []byte("not a certificate"), 0o644)
 	t.Setenv("SSL_CERT_DIR", "/nonexistent:"+hashed)
 	a := open(t, noon)
-	bundle, err := Bundle(a, []string{extra})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := must.Get(Bundle(a, []string{extra}))(t)
 	holds(t, bundle, one.cert, two.cert, three.cert, a.chain[0])
 }
 
@@ -81,10 +74,7 @@ func TestBundleHasNoRootsThatTheEnvironmentDoesNotName(t *testing.T) {
 	t.Setenv("SSL_CERT_FILE", t.TempDir())
 	t.Setenv("SSL_CERT_DIR", dir)
 	a := open(t, noon)
-	bundle, err := Bundle(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := must.Get(Bundle(a, nil))(t)
 	holds(t, bundle, one.cert, a.chain[0])
 }
 
@@ -92,10 +82,7 @@ func TestBundleFindsTheRootsOfThisSystem(t *testing.T) {
 	t.Setenv("SSL_CERT_FILE", "")
 	t.Setenv("SSL_CERT_DIR", "")
 	a := open(t, noon)
-	bundle, err := Bundle(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := must.Get(Bundle(a, nil))(t)
 	if n := len(certificates(bundle)); n < 2 {
 		t.Errorf("%d certificates", n)
 	}
@@ -125,13 +112,8 @@ func TestBundleFileIsForEveryoneAndReplacedWhole(t *testing.T) {
 	a := open(t, noon)
 	path := filepath.Join(t.TempDir(), "bundle.pem")
 	put(t, path, bytes.Repeat([]byte("old "), 10000), 0o600)
-	if err := writeBundle(path, a); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, writeBundle(path, a))
+	data := must.Get(os.ReadFile(path))(t)
 	holds(t, data, one.cert, a.chain[0])
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -145,10 +127,7 @@ func TestSystemPoolHoldsTheExtraRoots(t *testing.T) {
 	site := issue(t, "Site", extra, nil, func(c *x509.Certificate) {
 		c.IsCA, c.KeyUsage, c.DNSNames = false, x509.KeyUsageDigitalSignature, []string{"site.test"}
 	})
-	pool, err := SystemPool(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(SystemPool(file))(t)
 	if _, err := site.cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: "site.test", CurrentTime: noon}); err != nil {
 		t.Error(err)
 	}
@@ -160,14 +139,9 @@ func TestSystemPoolHoldsTheExtraRoots(t *testing.T) {
 }
 
 func TestOpenSSLAndPythonTrustTheBundle(t *testing.T) {
-	a, err := Open(newDir(t), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(newDir(t), time.Now))(t)
 	path := filepath.Join(t.TempDir(), "bundle.pem")
-	if err := writeBundle(path, a); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, writeBundle(path, a))
 	port := serve(t, a)
 	t.Run("openssl", func(t *testing.T) {
 		run(t, true, testkit.Program(t, "openssl"), "s_client", "-connect", "127.0.0.1:"+port, "-servername", "example.com", "-verify_hostname", "example.com",

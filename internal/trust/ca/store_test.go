@@ -15,6 +15,7 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // became checks that there is one result, in this state, and returns it.
@@ -66,22 +67,15 @@ func TestNSSDatabaseOfABrowser(t *testing.T) {
 	// Today's Chromium, a profile that no list has, a directory that is no profile, and a link
 	// to one that was found.
 	for _, dir := range []string{".local/share/pki/nssdb", ".config/other/mozilla.firefox/profile", ".zen/abc", "work/nssdb"} {
-		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(home, dir), 0o700))
 		run(t, true, certutil, "-N", "-d", "sql:"+filepath.Join(home, dir), "--empty-password")
 	}
-	if err := os.Symlink(filepath.Join(home, ".zen"), filepath.Join(home, ".link")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(filepath.Join(home, ".zen"), filepath.Join(home, ".link")))
 	stores := m.nssStores()
 	if len(stores) != 3 || !strings.Contains(stores[0].Name, "Chrome") || !strings.Contains(stores[1].Name, "another program") || !strings.Contains(stores[2].Name, "Firefox") {
 		t.Fatalf("stores %+v", stores)
 	}
-	a, err := Open(newDir(t), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Open(newDir(t), time.Now))(t)
 	db := "sql:" + filepath.Join(home, ".local/share/pki/nssdb")
 	story(t, stores[0], a, func() bool {
 		out, err := runCommand(certutil, "-V", "-d", db, "-u", "L", "-n", alias(a.chain[0]))
@@ -115,9 +109,7 @@ func TestTheSearchForDatabasesIsBounded(t *testing.T) {
 	m.home, m.getenv = t.TempDir(), func(string) string { return "" }
 	for depth, found := range map[int]int{maxNSSDepth - 1: 1, maxNSSDepth: 0} {
 		dir := filepath.Join(m.home, fmt.Sprint(".deep", depth), strings.Repeat("d/", depth))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(dir, 0o700))
 		put(t, filepath.Join(dir, nssFile), nil, 0o600)
 		dirs, all := m.nssDirectories(maxNSSDirectories)
 		if len(dirs) != found || !all {
@@ -126,9 +118,7 @@ func TestTheSearchForDatabasesIsBounded(t *testing.T) {
 		if _, all := m.nssDirectories(5); all {
 			t.Error("more than 5 directories were searched")
 		}
-		if err := os.RemoveAll(filepath.Join(m.home, fmt.Sprint(".deep", depth))); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.RemoveAll(filepath.Join(m.home, fmt.Sprint(".deep", depth))))
 	}
 }
 
@@ -146,10 +136,7 @@ func TestSystemStoreOfDebian(t *testing.T) {
 	s := m.anchors(anchorPlace{"Debian", local, ".crt", update, append(update[:len(update):len(update)], "--fresh")})
 	story(t, s, a, func() bool {
 		inBundle := len(certificates(read(t, filepath.Join(etc, "ca-certificates.crt")))) == 2
-		links, err := filepath.Glob(filepath.Join(etc, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		links := must.Get(filepath.Glob(filepath.Join(etc, "*")))(t)
 		for _, link := range links {
 			if _, err := os.Stat(link); err != nil {
 				t.Errorf("a link to nothing is left: %v", err)
@@ -171,15 +158,9 @@ func TestJavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 	other := issue(t, "Other", nil, nil, nil)
 	otherFile, _ := write(t, nil, other)
 	file := filepath.Join(home, "lib", "security", "cacerts")
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(home, "bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(keytool, filepath.Join(home, "bin", "keytool")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.OK(t, os.MkdirAll(filepath.Join(home, "bin"), 0o755))
+	must.OK(t, os.Symlink(keytool, filepath.Join(home, "bin", "keytool")))
 	put(t, otherFile, pemOf(certificateBlock, other.cert.Raw), 0o644)
 	run(t, true, keytool, "-importcert", "-noprompt", "-alias", "other", "-file", otherFile, "-keystore", file, "-storepass", javaPassword)
 	m := ThisMachine()
@@ -189,10 +170,7 @@ func TestJavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 		t.Fatalf("stores %+v", stores)
 	}
 	list := func() (all []*x509.Certificate) { // without a JVM, which takes half a second
-		all, err := pkcs12.DecodeTrustStore(read(t, file), javaPassword)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all = must.Get(pkcs12.DecodeTrustStore(read(t, file), javaPassword))(t)
 		return all
 	}
 	// A machine that speaks another language; keytool starts in half the time without the compiler.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
@@ -22,19 +24,13 @@ const agentURL = "https://bots.example/news/keys.json"
 
 func newKey(t testing.TB, end time.Time) *Key {
 	t.Helper()
-	k, err := NewKey(end)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(NewKey(end))(t)
 	return k
 }
 
 func newSigner(t testing.TB, k *Key) *Signer {
 	t.Helper()
-	s, err := NewSigner(k, agentURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewSigner(k, agentURL))(t)
 	return s
 }
 
@@ -57,9 +53,7 @@ func TestKey_ItsFileIsReadAgain(t *testing.T) {
 		t.Errorf("public %s, file %s", k.JWK(), k.File())
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	fromPEM, err := ParseKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	if err != nil || fromPEM.Thumbprint != k.Thumbprint {
 		t.Errorf("PKCS #8: %v", err)
@@ -75,14 +69,8 @@ func TestParseKey_RefusesWhatIsNoKey(t *testing.T) {
 		_, d, _ := strings.Cut(file, `"d":"`)
 		return d[:strings.Index(d, `"`)]
 	}
-	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(ec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ec := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(ec))(t)
 	with := func(member string) string { return strings.Replace(file, "{", "{"+member+",", 1) }
 	for name, c := range map[string]struct {
 		text string
@@ -127,10 +115,7 @@ func TestSign_AVerifierFindsItValidForThisRequestAndThisMinute(t *testing.T) {
 		if Signed(h) || !s.Sign(h, &page, form, now) || !Signed(h) {
 			t.Fatal("it was not signed")
 		}
-		c, err := Read(message(h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Read(message(h)))(t)
 		if c.Agent != agentURL || c.Directory() != agentURL || c.form != form || fmt.Sprint(c.Covered[:3]) != `["@method" "@authority" "@path"]` {
 			t.Errorf("%+v", c)
 		}
@@ -219,10 +204,7 @@ func TestSign_AKeyThatHasEndedSignsNothing(t *testing.T) {
 
 func TestSign_InTheOlderFormAnOriginStandsForItsWellKnownPath(t *testing.T) {
 	t.Parallel()
-	s, err := NewSigner(newKey(t, time.Time{}), "https://bots.example"+WellKnown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewSigner(newKey(t, time.Time{}), "https://bots.example"+WellKnown))(t)
 	for form, want := range map[Form]string{Dictionary: `sig1="https://bots.example` + WellKnown + `"`, String: `"https://bots.example"`} {
 		h := http.Header{}
 		s.Sign(h, &page, form, now)
@@ -344,10 +326,7 @@ func TestReadDirectory_RemarksOnWhatAVerifierRefuses(t *testing.T) {
 func TestNewDirectory_EachKeyProvesItself(t *testing.T) {
 	t.Parallel()
 	one, two := newKey(t, now.AddDate(0, 1, 0)), newKey(t, time.Time{})
-	d, err := NewDirectory(agentURL, []*Key{one, two}, now, now.AddDate(0, 0, 28))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(NewDirectory(agentURL, []*Key{one, two}, now, now.AddDate(0, 0, 28)))(t)
 	h := http.Header{}
 	for _, f := range d.Header {
 		h[f.Name] = []string{f.Value}
@@ -381,10 +360,7 @@ func FuzzRead(f *testing.F) {
 	k := newKey(f, time.Time{})
 	s, h := newSigner(f, k), http.Header{}
 	s.Sign(h, &page, Dictionary, now)
-	claim, err := Read(message(h))
-	if err != nil {
-		f.Fatal(err)
-	}
+	claim := must.Get(Read(message(h)))(f)
 	f.Add(h.Get("Signature-Agent"), h.Get("Signature-Input"), h.Get("Signature"))
 	f.Add(`"https://a.example"`, `a=("@authority";req "x";key="y");tag="web-bot-auth"`, `a=:AA==:`)
 	f.Fuzz(func(t *testing.T, agent, input, value string) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // rfcKey is the key of RFC 9421 §B.1.4.
@@ -14,9 +16,7 @@ func rfcKey(t testing.TB) *Key {
 	t.Helper()
 	k, err := ParseKey([]byte(`{"kty":"OKP","crv":"Ed25519","kid":"test-key-ed25519",
 		"d":"n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return k
 }
 
@@ -90,10 +90,7 @@ func TestVectors_ARequestIsSigned(t *testing.T) {
 // The signed directory of the draft: body, digest and signature.
 func TestVectors_ADirectoryIsSigned(t *testing.T) {
 	t.Parallel()
-	d, err := NewDirectory("https://signature-agent.test"+WellKnown, []*Key{rfcKey(t)}, time.Unix(1735689600, 0), time.Unix(4889289600, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(NewDirectory("https://signature-agent.test"+WellKnown, []*Key{rfcKey(t)}, time.Unix(1735689600, 0), time.Unix(4889289600, 0)))(t)
 	const body = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs","use":"sig"}]}`
 	if string(d.Body) != body {
 		t.Errorf("body %s", d.Body)
@@ -114,10 +111,7 @@ func TestVectors_ADirectoryIsSigned(t *testing.T) {
 	read := func(at string, h http.Header, body string, now int64) *Listed {
 		t.Helper()
 		u, _ := url.Parse(at)
-		l, err := ReadDirectory(u, h, []byte(body), time.Unix(now, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(ReadDirectory(u, h, []byte(body), time.Unix(now, 0)))(t)
 		return l
 	}
 	const at, now = "https://signature-agent.test" + WellKnown, 1735689601

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // tab is the tab of a browser, which it drives with the Chrome DevTools Protocol
@@ -49,14 +50,8 @@ func browser(t testing.TB) *tab {
 		"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-extensions", "--disable-dev-shm-usage", "--hide-scrollbars")
 	cmd.Env = append(os.Environ(), "HOME="+profile)
-	read, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	read, in := must.Two(os.Pipe())(t)
+	out, write := must.Two(os.Pipe())(t)
 	cmd.ExtraFiles = []*os.File{read, write} // its descriptors 3 and 4
 	testkit.NotOrphaned(cmd)
 	if err := cmd.Start(); err != nil {
@@ -166,9 +161,7 @@ func (b *tab) call(method string, p params, result any) {
 	if err == nil && result != nil {
 		err = json.Unmarshal(text, result)
 	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.OK(b.t, err)
 }
 
 // open loads a page.
@@ -234,9 +227,7 @@ func eval[T any](b *tab, expression string) (v T) {
 	if err == nil {
 		err = json.Unmarshal(text, &v)
 	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.OK(b.t, err)
 	return v
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"heed/internal/daemon/admin/dashboard"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // axe returns the source of axe-core, which finds faults of accessibility.
@@ -114,9 +115,7 @@ func audited(t testing.TB, tab *tab, script string) (found []violation) {
 	t.Helper()
 	eval[bool](tab, script+"; true")
 	text := eval[string](tab, "axe.run().then(r => JSON.stringify(r.passes.length > 10 ? r.violations : 'axe-core has not looked'))")
-	if err := json.Unmarshal([]byte(text), &found); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(text), &found))
 	return found
 }
 
@@ -131,14 +130,10 @@ func TestDashboard_IsKeptUpToDate(t *testing.T) {
 	ask := func(target string) {
 		t.Helper()
 		e := h.request("NewsBot/2.1", target)
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 		h.counts.Ended(e)
-		if err := w.Complete(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Complete())
 	}
 	has := func(text string) string {
 		return fmt.Sprintf("document.getElementById('live').textContent.includes(%q)", text)
@@ -250,8 +245,6 @@ func lastID(t testing.TB, address string) string {
 		t.Fatal("no decision is listed")
 	}
 	id, _, _ := strings.Cut(after, `"`)
-	if _, err := url.Parse(id); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(url.Parse(id))(t)
 	return id
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // An operator watches a real heed: a bot requests pages through it, and the pages show what
@@ -35,15 +36,9 @@ refuse_to = ["inside.test"]
 %s`, admin, testkit.Write(t, t.TempDir()+"/token", strings.Repeat("t", 32)+"\n"), resolve)})
 	proxied := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr})}}
 	for _, path := range []string{"/open.html", "/private/a", "/private/b"} {
-		r, err := http.NewRequest("GET", "http://news.test"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("GET", "http://news.test"+path, nil))(t)
 		r.Header.Set("User-Agent", "NewsBot/2.1 (+https://bot.example/about)")
-		answer, err := proxied.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(proxied.Do(r))(t)
 		_, _ = io.Copy(io.Discard, answer.Body)
 		answer.Body.Close()
 	}

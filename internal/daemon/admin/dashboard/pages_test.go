@@ -18,20 +18,15 @@ import (
 	"heed/internal/daemon/admin/dashboard"
 	"heed/internal/judge/reason"
 	"heed/internal/output/manual"
+	"heed/internal/tools/testkit/must"
 )
 
 // get returns the page at path and its status.
 func get(t testing.TB, address, path string) (status int, text string) {
 	t.Helper()
-	r, err := http.Get(address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.Get(address + path))(t)
 	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(r.Body))(t)
 	return r.StatusCode, string(body)
 }
 
@@ -44,16 +39,12 @@ func visited(t testing.TB) (h *running, path string, entries []*audit.Entry) {
 	h.writer = w
 	for _, x := range hostile {
 		e := h.request(x.agent, x.target)
-		if err := w.Decided(e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Decided(e))
 		w.Ended(e)
 		h.counts.Ended(e)
 		entries = append(entries, e)
 	}
-	if err := w.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Complete())
 	return h, path, entries
 }
 
@@ -96,10 +87,7 @@ func TestPages_HaveAStrictPolicy(t *testing.T) {
 	t.Parallel()
 	address, _ := serve(t, dashboard.Options{Heed: newRunning(t).heed()})
 	for _, path := range []string{"/", "/decisions", "/assets/style.css", "/no/such/page"} {
-		r, err := http.Get(address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.Get(address + path))(t)
 		r.Body.Close()
 		policy := r.Header.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") || r.Header.Get("X-Content-Type-Options") != "nosniff" {
@@ -119,10 +107,7 @@ func TestDecision_IsExplainedAsHeedWhyDoes(t *testing.T) {
 	if status != 200 {
 		t.Fatalf("status %d\n%s", status, text)
 	}
-	record, err := store.OpenRecord(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := must.Get(store.OpenRecord(path))(t)
 	x := explained(t, record, e.ID.String())
 	for _, step := range why.Recorded(x, nil, why.Words) {
 		for _, line := range append([]string{step.Label}, step.Lines...) {
@@ -188,10 +173,7 @@ func TestDecisions_AreFilteredAndSearched(t *testing.T) {
 			t.Errorf("%s: %d", query, status)
 		}
 	}
-	r, err := http.Get(address + "/decisions?q=" + strings.ReplaceAll(all[2], "-", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.Get(address + "/decisions?q=" + strings.ReplaceAll(all[2], "-", "")))(t)
 	r.Body.Close()
 	if r.Request.URL.Path != "/decisions/"+all[2] {
 		t.Errorf("an id leads to %s", r.Request.URL)
@@ -207,13 +189,9 @@ func TestOverview_CountsTheRecordAndWhatFollows(t *testing.T) {
 	h.status.Since = h.start
 	e := h.request("NewsBot/2.1", "/private/1")
 	e.Time = h.start.Add(time.Millisecond)
-	if err := w.Decided(e); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Decided(e))
 	h.counts.Ended(e)
-	if err := w.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Complete())
 	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	if _, text := get(t, address, "/"); !strings.Contains(text, "<strong>601</strong>") {
 		t.Error("the first page does not count 601 requests")
@@ -226,10 +204,7 @@ func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Now: func() time.Time { return now }})
 	post := func(form url.Values) (*http.Response, string) {
 		t.Helper()
-		r, err := http.PostForm(address+"/try", form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.PostForm(address+"/try", form))(t)
 		defer r.Body.Close()
 		text, _ := io.ReadAll(r.Body)
 		return r, string(text)
@@ -239,10 +214,7 @@ func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 	if r.StatusCode != 200 || !strings.Contains(text, "<h2>Refused</h2>") {
 		t.Errorf("status %d\n%s", r.StatusCode, text)
 	}
-	j, err := h.Check(t.Context(), checkOf(form))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(h.Check(t.Context(), checkOf(form)))(t)
 	for _, step := range why.Judgement(j[0], nil) {
 		for _, line := range step.Lines {
 			if !strings.Contains(text, ">"+escaped(line)+"<") && !strings.Contains(line, "old") { // its age
@@ -278,18 +250,12 @@ func TestActions_NeedThePermissionOfTheRequest(t *testing.T) {
 	mayNot, _ := serve(t, dashboard.Options{Heed: h.heed(), MayAct: func(context.Context) bool { return false }})
 	post := func(address, action, of, origin string) int {
 		t.Helper()
-		r, err := http.NewRequest("POST", address+"/actions/"+action, strings.NewReader(url.Values{"of": {of}}.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("POST", address+"/actions/"+action, strings.NewReader(url.Values{"of": {of}}.Encode())))(t)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		if origin != "" {
 			r.Header.Set("Origin", origin)
 		}
-		answer, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultTransport.RoundTrip(r))(t)
 		answer.Body.Close()
 		return answer.StatusCode
 	}

@@ -26,6 +26,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -168,9 +169,7 @@ func crawled(t testing.TB, entries, perSecond int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	begin := time.Now().Add(-time.Duration(entries/perSecond) * time.Second * 5 / 4) // its pace varies
-	if err := (audittest.Crawl{Entries: entries, Sites: max(40, entries/1000), PerSecond: perSecond, Begin: begin}).Write(path, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (audittest.Crawl{Entries: entries, Sites: max(40, entries/1000), PerSecond: perSecond, Begin: begin}).Write(path, store.Options{}))
 	return path
 }
 
@@ -216,10 +215,7 @@ func complete(o dashboard.Options) dashboard.Options {
 // recording appends decisions to the record at path.
 func recording(t testing.TB, path string) *store.Writer {
 	t.Helper()
-	w, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(store.Open(path, store.Options{}))(t)
 	t.Cleanup(func() { _ = w.Close("the test ended") })
 	return w
 }
@@ -235,10 +231,7 @@ var hostile = []struct{ agent, target string }{
 // explained is the decision with an id as replay explains it.
 func explained(t testing.TB, record *store.Record, id string) *replay.Explained {
 	t.Helper()
-	x, err := replay.ExplainID(t.Context(), record, config.RecordedRules, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(replay.ExplainID(t.Context(), record, config.RecordedRules, id))(t)
 	return x
 }
 

@@ -17,23 +17,18 @@ import (
 
 	"heed/internal/daemon/admin/dashboard"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // stream opens a stream of events and returns its status and the rest of the answer.
 func stream(t testing.TB, address, path string) (status int, c net.Conn, rest *bufio.Reader) {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(net.Dial("tcp", strings.TrimPrefix(address, "http://")))(t)
 	t.Cleanup(func() { c.Close() })
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 	rest = bufio.NewReader(c)
 	_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
-	r, err := http.ReadResponse(rest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.ReadResponse(rest, nil))(t)
 	return r.StatusCode, c, bufio.NewReader(r.Body)
 }
 
@@ -92,10 +87,7 @@ func TestStreams_SendTheStateOfThePage(t *testing.T) {
 	}
 	var event strings.Builder
 	for {
-		line, err := rest.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(rest.ReadString('\n'))(t)
 		if line == "\n" {
 			break
 		}
@@ -145,10 +137,7 @@ func TestStreams_ASlowReaderIsDisconnected(t *testing.T) {
 	}))
 	s.Start()
 	defer s.Close()
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", s.Listener.Addr().String()))(t)
 	defer c.Close()
 	fmt.Fprint(c, "GET /live/overview HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	select {

@@ -15,6 +15,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/licence"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -45,14 +46,8 @@ const priced = `<rsl xmlns="https://rslstandard.org/rsl"%s><content url="/"><lic
 
 func origin(t *testing.T, address string) rules.Origin {
 	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := rules.OriginOf(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(address))(t)
+	o := must.Get(rules.OriginOf(u))(t)
 	return o
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/base/safetext"
 	"heed/internal/judge/signal/licence"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -24,10 +25,7 @@ func document(content, inner string) []byte {
 
 func site(t *testing.T) rules.Origin {
 	t.Helper()
-	o, err := rules.ParseOrigin("https", "site.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(rules.ParseOrigin("https", "site.example"))(t)
 	return o
 }
 
@@ -123,10 +121,7 @@ func TestRSL_WordsThatAreNotThoseOfToday(t *testing.T) {
 		{`<permit type="usage">ai-train</permit>`, "unknown?", "unknown?"},
 		{`<legal type="x">no</legal><standard>https://site.example/</standard>`, "unknown", "unknown"},
 	} {
-		d, err := licence.Parse(document(`url="/"`, "<license>"+c.inner+"</license>"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(licence.Parse(document(`url="/"`, "<license>"+c.inner+"</license>")))(t)
 		for usage, want := range map[licence.Usage]string{licence.AIInput: c.input, licence.AITrain: c.train} {
 			got := terms(d, site(t), "/", usage)
 			text := [...]string{"unknown", "allow", "disallow"}[got.Verdict]
@@ -188,10 +183,7 @@ func TestRSL_TheMostSpecificContentGoverns(t *testing.T) {
 
 func TestRSL_TermsQuoteTheLicence(t *testing.T) {
 	t.Parallel()
-	d, err := licence.Parse(document(`url="/"`, "<license>\n  <permits type=\"usage\">search</permits>\n</license>"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(licence.Parse(document(`url="/"`, "<license>\n  <permits type=\"usage\">search</permits>\n</license>")))(t)
 	got := terms(d, site(t), "/", licence.Search)
 	if got.Line != 4 || got.Text != `<license> <permits type="usage">search</permits> </license>` {
 		t.Errorf("line %d: %s", got.Line, got.Text)
@@ -243,10 +235,7 @@ func TestRSL_DocumentsThatAreNotRead(t *testing.T) {
 func TestRSL_DocumentsInOtherEncodings(t *testing.T) {
 	t.Parallel()
 	body := "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<!-- caf\xe9 --><rsl><content url=\"/\"><license><permits>all</permits><legal>\xa9 caf\xe9</legal></license></content></rsl>"
-	d, err := licence.Parse([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(licence.Parse([]byte(body)))(t)
 	if got := terms(d, site(t), "/", licence.Search); got.Verdict != licence.Allow || !strings.Contains(got.Text, "© café") {
 		t.Errorf("%+v", got)
 	}

@@ -25,6 +25,7 @@ import (
 	"heed/internal/base/coding"
 	"heed/internal/base/safetext"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 )
 
 // codings compress a body, by the name in Content-Encoding.
@@ -43,12 +44,8 @@ func encode(t testing.TB, name string, body []byte) []byte {
 	}
 	var b bytes.Buffer
 	w := open(&b)
-	if _, err := w.Write(body); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(body))(t)
+	must.OK(t, w.Close())
 	return b.Bytes()
 }
 
@@ -286,9 +283,7 @@ func TestTheHeadIsKnownAsSoonAsItEnds(t *testing.T) {
 		w := codings[name](&b)
 		_, _ = io.WriteString(w, `<head><meta name="robots" content="noindex"></head>`)
 		if f, ok := w.(interface{ Flush() error }); ok {
-			if err := f.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, f.Flush())
 		}
 		s := page.NewScanner(header("text/html", name), nil)
 		_, _ = s.Write(b.Bytes())
@@ -373,10 +368,7 @@ func TestCharacterEncodings(t *testing.T) {
 		{unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "text/html; charset=utf-16le", "", "Ζωή", "utf-16le"},
 		{unicode.UTF8BOM, "text/html; charset=iso-8859-1", "", "José", "utf-8"},
 	} {
-		text, err := c.encoding.NewEncoder().String(fmt.Sprintf(body, c.element, c.author, c.author))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(c.encoding.NewEncoder().String(fmt.Sprintf(body, c.element, c.author, c.author)))(t)
 		for _, piece := range []int{1, 3, 1 << 20} {
 			h := scan(header(c.header, ""), []byte(text), piece)
 			if got := list(h); !strings.Contains(got, "robots=noindex") || !strings.Contains(got, "author="+c.author) || h.Charset != c.charset || h.Why != page.Whole {
@@ -445,14 +437,9 @@ func TestHostilePages(t *testing.T) {
 func emptyBlocks(t *testing.T, size int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(flate.NewWriter(&b, 1))(t)
 	for b.Len() < size/100 {
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Flush())
 	}
 	return bytes.Repeat(b.Bytes(), 100)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/pace/fleet/resp"
+	"heed/internal/tools/testkit/must"
 )
 
 // read returns what passes of replies that arrive in pieces of some bytes.
@@ -85,9 +86,7 @@ func TestHeed_AReplyThatStopsInTheMiddleEndsItsConnection(t *testing.T) {
 	near, far := net.Pipe()
 	go far.Write([]byte("$30\r\nab"))
 	c := resp.Limit(near)
-	if _, err := io.ReadFull(c, make([]byte, 7)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(c, make([]byte, 7)))(t)
 	c.SetReadDeadline(time.Unix(1, 0))
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, resp.ErrReply) {
 		t.Errorf("after half a string: %v", err)
@@ -99,9 +98,7 @@ func TestHeed_AReplyThatStopsInTheMiddleEndsItsConnection(t *testing.T) {
 	near, far = net.Pipe()
 	go far.Write([]byte("+OK\r\n"))
 	c = resp.Limit(near)
-	if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(c, make([]byte, 5)))(t)
 	c.SetReadDeadline(time.Unix(1, 0))
 	if _, err := c.Read(make([]byte, 1)); errors.Is(err, resp.ErrReply) {
 		t.Errorf("between replies: %v", err)

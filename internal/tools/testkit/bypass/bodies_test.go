@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // bodyServers are the servers that may take a body for the next request: those of
@@ -142,9 +143,7 @@ func startLighttpd(t testing.TB, root string) string {
 		host, port, _ := net.SplitHostPort(addr)
 		file := filepath.Join(t.TempDir(), "lighttpd.conf")
 		conf := fmt.Sprintf("server.bind = %q\nserver.port = %s\nserver.document-root = %q\n", host, port, root)
-		if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(conf), 0o600))
 		return exec.Command(fullProgram(t, "lighttpd", "lighttpd"), "-D", "-f", file)
 	})
 }

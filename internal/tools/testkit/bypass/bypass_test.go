@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // spellings is how many are generated for a full run; nine in ten spell a canary.
@@ -92,10 +93,7 @@ ca_file = %[1]q
 "%[2]s%[8]s" = %[4]q
 `, ca.File, r.site, r.witness.http, r.witness.https, startFree(t), strings.Join(settings, "\n"), portOf(r.witness.http), portOf(r.witness.https))})
 	r.roots = x509.NewCertPool()
-	pem, err := os.ReadFile(r.heed.State + "/ca.pem")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pem := must.Get(os.ReadFile(r.heed.State + "/ca.pem"))(t)
 	r.roots.AppendCertsFromPEM(pem)
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // server is a web server as it is shipped, with the site's files.
@@ -39,10 +40,7 @@ func startNginx(t testing.TB, root string) string {
 
 // startGo serves files without a ServeMux, which would redirect most spellings.
 func startGo(t testing.TB, root string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &http.Server{Handler: http.FileServer(http.Dir(root))}
 	served := make(chan struct{})
 	go func() {
@@ -86,14 +84,9 @@ func startTomcat(t testing.TB, root string) string {
 // start runs a server until the test ends; it prints where it listens.
 func start(t testing.TB, cmd *exec.Cmd, port *regexp.Regexp) string {
 	t.Helper()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	found, ended := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -149,9 +142,7 @@ func startApache(t testing.TB, root string) string {
 			conf += "User nobody\nGroup nogroup\n" // it serves nothing as root
 		}
 		file := filepath.Join(dir, "httpd.conf")
-		if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(conf), 0o600))
 		return exec.Command(testkit.Program(t, "apache2"), "-f", file, "-D", "FOREGROUND")
 	})
 }
@@ -164,9 +155,7 @@ func startAt(t testing.TB, command func(addr string) *exec.Cmd) string {
 	cmd := command(addr)
 	cmd.Stderr, cmd.Stdout = &said, &said
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

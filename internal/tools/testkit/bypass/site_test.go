@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // canaryToken fills the canaries: nothing else that a server sends holds it.
@@ -66,9 +68,7 @@ var pages = []page{
 func writeSite(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(filepath.Dir(dir), 0o755))
 	files := map[string]string{"/robots.txt": robots}
 	for _, p := range pages {
 		content := strings.Repeat(canaryToken, canarySize/len(canaryToken))
@@ -83,12 +83,8 @@ func writeSite(t testing.TB) string {
 	}
 	for path, content := range files {
 		file := dir + path
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.OK(t, os.WriteFile(file, []byte(content), 0o644))
 	}
 	return dir
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -78,24 +79,17 @@ func newStand(t *testing.T, profile string, servers map[string]string) *stand {
 func writePrivate(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Chmod(strings.TrimSuffix(dir, "/001"), 0o755))
+	must.OK(t, os.Chmod(strings.TrimSuffix(dir, "/001"), 0o755))
 	for _, name := range []string{"/private", "/open", "/pub"} {
-		must(t, os.Mkdir(dir+name, 0o755))
+		must.OK(t, os.Mkdir(dir+name, 0o755))
 	}
 	for _, name := range []string{private.path, "/open/a.pdf"} {
-		must(t, os.WriteFile(dir+name, []byte(strings.Repeat(canaryToken, canarySize/len(canaryToken))), 0o644))
+		must.OK(t, os.WriteFile(dir+name, []byte(strings.Repeat(canaryToken, canarySize/len(canaryToken))), 0o644))
 	}
 	for _, name := range []string{"/open/page.html", "/open/a-b_c~d.html"} {
-		must(t, os.WriteFile(dir+name, []byte(pageToken), 0o644))
+		must.OK(t, os.WriteFile(dir+name, []byte(pageToken), 0o644))
 	}
 	return dir
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // ask asks for targets at a site, through heed or directly, over a few connections.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // listed reads the targets in testdata/targets.txt: one a line, in the quotes of
@@ -29,10 +31,7 @@ func listed(t testing.TB) []probe {
 // lines returns the lines of a file without comments and empty ones.
 func lines(t testing.TB, path string) (all []string) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	for scan := bufio.NewScanner(f); scan.Scan(); {
 		if line := scan.Text(); line != "" && !strings.HasPrefix(line, "#") {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // trick is a request in octets, or several, from testdata/requests.txt.
@@ -28,10 +30,7 @@ type trick struct {
 //	    User-Agent of its own, and the empty line
 func tricks(t testing.TB) (all []trick) {
 	t.Helper()
-	f, err := os.Open("testdata/requests.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("testdata/requests.txt"))(t)
 	defer f.Close()
 	for scan := bufio.NewScanner(f); scan.Scan(); {
 		line := scan.Text()

@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/base/safetext"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/http1"
 	"heed/rules"
 )
@@ -35,10 +36,7 @@ type witness struct {
 func newWitness(t testing.TB, server, name string, ca *testkit.CA) *witness {
 	t.Helper()
 	w := &witness{server: server, arrived: map[string][]string{}}
-	cert, err := tls.LoadX509KeyPair(ca.Leaf(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(ca.Leaf(t, name)))(t)
 	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
 	w.http = w.listen(t, "http", func(c net.Conn) net.Conn { return c })
 	w.https = w.listen(t, "https", func(c net.Conn) net.Conn { return tls.Server(c, config) })

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // spellings are hosts that lead to a listener on all addresses of this machine, and others
@@ -30,10 +31,7 @@ var spellings = []string{
 // ownNames are the addresses of this machine, and the names that its resolver has for them.
 func ownNames(t *testing.T) (all []string) {
 	t.Helper()
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	addresses := must.Get(net.InterfaceAddrs())(t)
 	for _, a := range addresses {
 		p, err := netip.ParsePrefix(a.String())
 		switch {
@@ -117,17 +115,11 @@ func (h *heed) redirects(refused func(string, *http.Response, string)) {
 	h.t.Helper()
 	following := h.client()
 	following.CheckRedirect = nil
-	resp, err := following.Get("http://site.test/to")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	resp := must.Get(following.Get("http://site.test/to"))(h.t)
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	refused("a redirect", resp, string(body))
-	resp, err = h.client().Get("http://robots.test/page")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	resp = must.Get(h.client().Get("http://robots.test/page"))(h.t)
 	resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
 		h.t.Errorf("robots.txt from the admin listener: %s", resp.Status)
@@ -146,10 +138,7 @@ func TestAdmin_AUnixSocketIsForItsGroup(t *testing.T) {
 		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		}}}
-		resp, err := c.Get("http://localhost/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Get("http://localhost/readyz"))(t)
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(resp.Body)
 		return string(body)
@@ -197,10 +186,7 @@ func TestReady_EndsBeforeTheDrain(t *testing.T) {
 	})
 	admin := testkit.FreeAddr(t)
 	h := &heed{testkit.Start(t, testkit.Options{Config: testkit.AnyPort + "[admin]\nlisten = \"" + admin + "\"\n[upstream.resolve]\n\"site.test:80\" = \"" + site + "\"\n"}), t, admin}
-	resp, err := h.client().Get("http://site.test/download")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(h.client().Get("http://site.test/download"))(t)
 	defer resp.Body.Close()
 	if status, _ := h.read("/readyz"); status != http.StatusOK {
 		t.Fatalf("ready: %d", status)
@@ -261,18 +247,13 @@ func TestAdmin_AReloadChangesTheToken(t *testing.T) {
 	t.Parallel()
 	o := testkit.NewOrigin(t, testkit.Site{Name: "site.test"})
 	file := testkit.Write(t, filepath.Join(t.TempDir(), "token"), strings.Repeat("a", 32)+"\n")
-	if err := os.Chmod(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(file, 0o600))
 	admin := testkit.FreeAddr(t)
 	h := testkit.Start(t, testkit.Options{Config: o.Config("[admin]\nlisten = \"" + admin + "\"\ntoken = \"file:" + file + "\"\n")})
 	metrics := func(token string) (int, string) {
 		q, _ := http.NewRequest(http.MethodGet, "http://"+admin+"/metrics", nil)
 		q.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(q))(t)
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(body)

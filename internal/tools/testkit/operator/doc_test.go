@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // heed is a running heed with an admin listener.
@@ -48,15 +49,9 @@ func (h *heed) client() *http.Client {
 // read returns status and body of an admin page.
 func (h *heed) read(path string) (int, string) {
 	h.t.Helper()
-	resp, err := http.Get("http://" + h.admin + path)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + h.admin + path))(h.t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(h.t)
 	return resp.StatusCode, string(body)
 }
 
@@ -66,10 +61,7 @@ func (h *heed) sum(metric string) (n int) {
 	_, text := h.read("/metrics")
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && (name == metric || strings.HasPrefix(name, metric+"{")) {
-			v, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				h.t.Fatal(err)
-			}
+			v := must.Get(strconv.ParseFloat(value, 64))(h.t)
 			n += int(v)
 		}
 	}
@@ -115,9 +107,7 @@ scrape_configs:
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -144,8 +134,6 @@ func (p *prometheus) query(expression string) float64 {
 		return -1
 	}
 	v, err := strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.OK(p.t, err)
 	return v
 }

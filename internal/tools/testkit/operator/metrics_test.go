@@ -14,15 +14,13 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // rows returns the number of decisions in the record of h.
 func (h *heed) rows() int {
 	h.t.Helper()
-	r, err := store.OpenRecord(filepath.Join(h.State, "audit.db"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	r := must.Get(store.OpenRecord(filepath.Join(h.State, "audit.db")))(h.t)
 	return int(r.Last - r.First + 1)
 }
 
@@ -122,10 +120,7 @@ func TestMetrics_CountWithoutARecord(t *testing.T) {
 	o := testkit.NewOrigin(t, testkit.Site{Name: "site.test", Robots: "User-agent: *\nDisallow: /private\n"})
 	h := start(t, o, testkit.FreeAddr(t), "[audit]\nenabled = false\n")
 	for _, path := range []string{"/private", "/page", "/robots.txt"} {
-		resp, err := h.client().Get("http://site.test" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client().Get("http://site.test" + path))(t)
 		resp.Body.Close()
 	}
 	testkit.Until(t, "three requests are counted", func() bool { return h.sum("heed_requests_total") == 3 })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // linked is a site whose first page leads to all others.
@@ -50,9 +51,7 @@ func TestHeed_CrawlersComeAtTheSitesSpeed(t *testing.T) {
 		pages = 40
 	}
 	file := filepath.Join(t.TempDir(), "spider.py")
-	if err := os.WriteFile(file, []byte(spider), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(spider), 0o600))
 	scrapy := func(start string, atOnce int) []string {
 		return []string{testkit.Program(t, "scrapy"), "runspider", file, "-a", "start=" + start, "-s", fmt.Sprint("CONCURRENT_REQUESTS_PER_DOMAIN=", atOnce)}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // perWaiter is what a waiting request may take beyond its connection, in octets, of
@@ -138,14 +139,9 @@ func (w *waiter) status(t *testing.T, want int) {
 // memory is what heed has of the machine's memory, in bytes.
 func (b *bed) memory(t *testing.T) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", b.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/statm", b.Pid())))(t)
 	var size, pages int64
-	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(string(text), &size, &pages))(t)
 	return pages * int64(os.Getpagesize())
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A site that says when to come back (RFC 9110 §10.2.3) is left alone until then,
@@ -94,14 +95,9 @@ func TestHeed_HostileValuesAreClampedAndReported(t *testing.T) {
 			})}, "max_wait = \"1s\"\n")
 			cl := b.client(plain, 0)
 			for range 3 { // robots.txt and a page; after that nothing for an hour
-				if _, err := cl.ask(t.Context(), http.MethodGet, "http://site.test/page"); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(cl.ask(t.Context(), http.MethodGet, "http://site.test/page"))(t)
 			}
-			a, err := cl.ask(t.Context(), http.MethodGet, "http://site.test/page")
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(cl.ask(t.Context(), http.MethodGet, "http://site.test/page"))(t)
 			seconds, _ := strconv.Atoi(a.Header.Get("Retry-After"))
 			if a.StatusCode != http.StatusTooManyRequests || seconds < 3500 || seconds > 2*3600 || !strings.Contains(a.Header.Get("Proxy-Status"), "http_request_error") {
 				t.Errorf("%s, Retry-After %q, Proxy-Status %q", a.Status, a.Header.Get("Retry-After"), a.Header.Get("Proxy-Status"))

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // TestMain lets several tests run at the same time: they wait more than they compute.
@@ -176,9 +177,7 @@ func (b *bed) run(t *testing.T, script string, args ...string) (stdout, stderr s
 	out, _ := cmd.Output() // many programs fail when one of their pages is refused
 	for line := range strings.Lines(testkit.Read(t, log)) {
 		var e entry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(line), &e))
 		entries = append(entries, e)
 	}
 	return string(out), errs.String(), entries
@@ -270,9 +269,7 @@ func TestPHPKeepsItsAutoPrependFile(t *testing.T) {
 	testkit.Program(t, "php")
 	b := newBed(t)
 	ini := filepath.Join(b.home, "ini")
-	if err := os.Mkdir(ini, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(ini, 0o700))
 	first := testkit.Write(t, filepath.Join(b.home, "first.php"), `<?php $mine = 'ran first'; echo $mine, "\n";`)
 	testkit.Write(t, filepath.Join(ini, "mine.ini"), "auto_prepend_file = "+first+"\nuser_agent = mine/1.0\n")
 	program := testkit.Write(t, filepath.Join(b.home, "program.php"), `<?php echo $mine, ' ', isset($heed_prepended) ? 'left over' : 'clean', "\n", file_get_contents($argv[1]);`)

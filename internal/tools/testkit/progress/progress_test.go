@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // A module of three packages: one passes, one has a test that fails, one does not compile.
@@ -20,19 +22,12 @@ func TestAFailureIsReportedWithTheCommandThatRepeatsIt(t *testing.T) {
 		"broken/b_test.go":   "package broken\n\nvar x int = \"\"\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	t.Chdir(dir)
 	printed := filepath.Join(dir, "out")
-	out, err := os.Create(printed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.Create(printed))(t)
 	stdout := os.Stdout
 	os.Stdout = out
 	failed, err := run([]string{"-vet=off"}, []string{"./..."})
@@ -41,9 +36,7 @@ func TestAFailureIsReportedWithTheCommandThatRepeatsIt(t *testing.T) {
 		t.Errorf("failed is %v, the error %v", failed, err)
 	}
 	text, err := os.ReadFile(printed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got := string(text)
 	for _, want := range []string{
 		"ok  \tsample/well\t", "FAIL\tsample/ill\t", "the cause", "the panic", "FAIL\tsample/broken\t", "cannot use \"\"", "[4 of 4]",

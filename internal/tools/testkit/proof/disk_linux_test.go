@@ -14,6 +14,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/base/ownfile"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // asRoot runs a command that only root may.
@@ -48,9 +49,7 @@ func fill(t *testing.T, dir string) (empty func()) {
 	ballast := filepath.Join(dir, "ballast")
 	_ = os.WriteFile(ballast, make([]byte, 8<<20), 0o600) // as far as it goes
 	return func() {
-		if err := os.Remove(ballast); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(ballast))
 	}
 }
 
@@ -123,10 +122,7 @@ func TestHeed_AFullDiskStopsRequestsAndNothingIsUnrecorded(t *testing.T) {
 		empty := fill(t, dir)
 		askUntil(t, c, n, "http://proof.test/page/full", 503)
 		before := len(s.requests())
-		resp, err := c.Get(fmt.Sprintf("http://proof.test/page/no-room-%d", round))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Get(fmt.Sprintf("http://proof.test/page/no-room-%d", round)))(t)
 		resp.Body.Close()
 		if told := resp.Header.Get("Proxy-Status"); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(told, "could not be recorded") {
 			t.Errorf("%s, %q", resp.Status, resp.Header)
@@ -144,10 +140,7 @@ func TestHeed_AFullDiskStopsRequestsAndNothingIsUnrecorded(t *testing.T) {
 			refusedUnrecorded++
 		}
 	}
-	proof, err := store.Verify(t.Context(), path, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proof := must.Get(store.Verify(t.Context(), path, nil, nil))(t)
 	for _, g := range proof.Gaps {
 		refusedUnrecorded -= g.Refused
 	}
@@ -168,9 +161,7 @@ func TestHeed_AFullDiskStopsRequestsAndNothingIsUnrecorded(t *testing.T) {
 func TestHeed_ADiskThatBecomesReadOnlyStopsRequests(t *testing.T) {
 	t.Parallel()
 	s, device := newSite(t), filepath.Join(t.TempDir(), "device")
-	if err := errors.Join(os.WriteFile(device, nil, 0o600), os.Truncate(device, 48<<20)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.WriteFile(device, nil, 0o600), os.Truncate(device, 48<<20)))
 	asRoot(t, "mkfs.ext4", "-q", "-F", device)
 	dir := mount(t, device, "-o", "loop")
 	path := filepath.Join(dir, "audit.db")
@@ -198,13 +189,9 @@ func TestHeed_ADiskThatBecomesReadOnlyStopsRequests(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(copied+suffix, text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
-	if err := store.Settle(copied); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Settle(copied))
 	verify(t, copied)
 	rows, _ := rowsAfter(t, copied, 0)
 	agree(t, rows, recorded(n.all), s.requests())
@@ -218,9 +205,7 @@ func TestHeed_ARecordThatIsGoneStopsRequests(t *testing.T) {
 		t.Run(filepath.Base(gone), func(t *testing.T) {
 			s, dir := newSite(t), t.TempDir()
 			path := filepath.Join(dir, "kept", "audit.db")
-			if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Mkdir(filepath.Dir(path), 0o700))
 			h := withRecord(t, s, path, "")
 			c, n := client(t, h), &notes{}
 			askUntil(t, c, n, "http://proof.test/page/a", 200)
@@ -239,9 +224,7 @@ func TestHeed_ARecordThatIsGoneStopsRequests(t *testing.T) {
 
 func rename(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(from, to))
 }
 
 // With on_failure = "continue" requests go on while the disk is full, every start
@@ -288,9 +271,7 @@ func TestHeed_WhoWantsToGoesOnUnrecordedAndIsCounted(t *testing.T) {
 func lostIn(t *testing.T, path string) (n int) {
 	t.Helper()
 	db := view(t, path)
-	if err := db.QueryRow("SELECT coalesce(sum(count), 0) FROM exempt WHERE why IS NOT NULL").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.QueryRow("SELECT coalesce(sum(count), 0) FROM exempt WHERE why IS NOT NULL").Scan(&n))
 	return n
 }
 
@@ -300,9 +281,7 @@ func lostIn(t *testing.T, path string) (n int) {
 func TestHeed_ADecisionOnDiskOutlivesAPowerFailure(t *testing.T) {
 	t.Parallel()
 	s, device := newSite(t), filepath.Join(t.TempDir(), "device")
-	if err := errors.Join(os.WriteFile(device, nil, 0o600), os.Truncate(device, 48<<20)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.WriteFile(device, nil, 0o600), os.Truncate(device, 48<<20)))
 	asRoot(t, "mkfs.ext4", "-q", "-F", device)
 	dir := mount(t, device, "-o", "loop")
 	h := withRecord(t, s, filepath.Join(dir, "audit.db"), "durability = \"disk\"\n")
@@ -312,9 +291,7 @@ func TestHeed_ADecisionOnDiskOutlivesAPowerFailure(t *testing.T) {
 			n.ask(c, fmt.Sprintf("%s%d-%d", kinds[i%len(kinds)], round, i))
 		}
 		kept := filepath.Join(dir, "granted.json")
-		if err := ownfile.Write(kept, fmt.Appendf(nil, "round %d", round), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ownfile.Write(kept, fmt.Appendf(nil, "round %d", round), 0o600))
 		lost := filepath.Join(t.TempDir(), "lost") // what the page cache had and the device has not
 		if out, err := exec.Command("cp", device, lost).CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
@@ -324,9 +301,7 @@ func TestHeed_ADecisionOnDiskOutlivesAPowerFailure(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(filepath.Dir(path), filepath.Base(kept))); string(text) != fmt.Sprintf("round %d", round) {
 			t.Errorf("in round %d a file that was kept holds %q: %v", round, text, err)
 		}
-		if err := store.Settle(path); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, store.Settle(path))
 		verify(t, path)
 		rows, _ := rowsAfter(t, path, 0)
 		agree(t, rows, n.all, s.requests())

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // begin opens exchanges that do not end by themselves, one of each kind, and
@@ -28,14 +29,8 @@ func begin(t *testing.T, h *testkit.Heed) (open []string) {
 	tunnel := testkit.Dial(t, h.Addr).Connect("tunnel.test:443", "User-Agent: TunnelBot/1.0")
 	tunnel.Send("\x16\x03\x01\x00\x10 no true handshake")
 	stream := testkit.Dial(t, h.Addr).Connect("proof.test:443").TLS(h2(t, h)).HTTP2()
-	req, err := http.NewRequestWithContext(context.Background(), "GET", "https://proof.test/long/ever", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := stream.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(context.Background(), "GET", "https://proof.test/long/ever", nil))(t)
+	resp := must.Get(stream.RoundTrip(req))(t)
 	t.Cleanup(func() { resp.Body.Close() })
 	return []string{"/a/endless", "/a/upload", "/a/upgrade", "/long/ever"}
 }
@@ -83,10 +78,7 @@ func TestHeed_StreamsThatAreTakenBackAreRecorded(t *testing.T) {
 	conn := testkit.Dial(t, h.Addr).Connect("proof.test:443").TLS(h2(t, h)).HTTP2()
 	for i := range 60 {
 		ctx, cancel := context.WithCancel(context.Background())
-		req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprint("https://proof.test/long/", i), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(ctx, "GET", fmt.Sprint("https://proof.test/long/", i), nil))(t)
 		if i%3 == 0 {
 			go cancel()
 		}

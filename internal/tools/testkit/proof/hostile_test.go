@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // What clients choose freely, in hostile octets and sizes, is in the record as it
@@ -50,9 +51,7 @@ func TestHeed_HostileOctetsDoNotBreakTheRecord(t *testing.T) {
 	verify(t, path)
 	db := view(t, path)
 	var entries, agents, tokens, methods int
-	if err := db.QueryRow("SELECT count(*), max(length(user_agent)), max(length(tokens)), max(length(method)) FROM decisions").Scan(&entries, &agents, &tokens, &methods); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, db.QueryRow("SELECT count(*), max(length(user_agent)), max(length(tokens)), max(length(method)) FROM decisions").Scan(&entries, &agents, &tokens, &methods))
 	t.Logf("%d entries; the longest User-Agent %d, tokens %d, method %d", entries, agents, tokens, methods)
 	if entries != 12 || agents > 5000 || tokens > 5000 || methods > 5000 {
 		t.Errorf("%d entries; the longest User-Agent %d, tokens %d, method %d", entries, agents, tokens, methods)
@@ -67,7 +66,7 @@ func TestHeed_HostileOctetsDoNotBreakTheRecord(t *testing.T) {
 // secretNowhere fails the test when a file below dir has the text.
 func secretNowhere(t *testing.T, dir, secret string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -76,10 +75,7 @@ func secretNowhere(t *testing.T, dir, secret string) {
 			t.Errorf("%s has %q", path, secret)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // What must not be kept is in none of the files, neither while heed writes nor
@@ -94,10 +90,7 @@ func TestHeed_WhatMustNotBeKeptIsInNoFile(t *testing.T) {
 		"/page?tok%2565n=5ecret", "/page?u=http://me:5ecret@s.test/",
 	} {
 		for _, way := range []string{"plain", "https"} {
-			conn, err := d.Dial("tcp", h.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(d.Dial("tcp", h.Addr))(t)
 			c, prefix := testkit.On(t, conn), "http://proof.test"
 			if way == "https" {
 				c, prefix = c.Connect("proof.test:443").TLS(&tls.Config{RootCAs: h.Roots(), ServerName: "proof.test"}), ""
@@ -114,9 +107,7 @@ func TestHeed_WhatMustNotBeKeptIsInNoFile(t *testing.T) {
 	secretNowhere(t, state, "5ecret")
 	secretNowhere(t, state, "127.0.0.77")
 	path := filepath.Join(state, "audit.db")
-	if err := store.Settle(path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Settle(path))
 	db := view(t, path)
 	var n, redacted, clients int
 	if err := db.QueryRow("SELECT count(*), sum(redacted), count(DISTINCT client) FROM decisions WHERE judged = 'path'").Scan(&n, &redacted, &clients); err != nil || n != 12 || redacted != n || clients != 1 {

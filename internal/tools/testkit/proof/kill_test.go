@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // answer is what a client noted.
@@ -83,22 +84,15 @@ type row struct {
 func rowsAfter(t *testing.T, path string, seq int64) (map[string]row, int64) {
 	t.Helper()
 	db := view(t, path)
-	rows, err := db.Query("SELECT seq, id, target, verdict, status, from_site, bytes_out, truncated FROM decisions WHERE seq > ? AND method <> 'CONNECT'", seq)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(db.Query("SELECT seq, id, target, verdict, status, from_site, bytes_out, truncated FROM decisions WHERE seq > ? AND method <> 'CONNECT'", seq))(t)
 	defer rows.Close()
 	all := map[string]row{}
 	for rows.Next() {
 		var r row
-		if err := rows.Scan(&seq, &r.id, &r.target, &r.verdict, &r.status, &r.fromSite, &r.octets, &r.truncated); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, rows.Scan(&seq, &r.id, &r.target, &r.verdict, &r.status, &r.fromSite, &r.octets, &r.truncated))
 		all[r.id] = r
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, rows.Err())
 	return all, seq
 }
 
@@ -165,9 +159,7 @@ func view(t testing.TB, path string) *sql.DB {
 	if err == nil {
 		err = db.Ping()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }

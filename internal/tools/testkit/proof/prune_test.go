@@ -13,6 +13,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // oldRecord makes a record of decisions that are all too old to be kept, but for
@@ -20,9 +21,7 @@ import (
 func oldRecord(t *testing.T, entries int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
-	if err := (audittest.Crawl{Entries: entries, PerSecond: 50, Begin: time.Now().Add(-48 * time.Hour)}).Write(path, store.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (audittest.Crawl{Entries: entries, PerSecond: 50, Begin: time.Now().Add(-48 * time.Hour)}).Write(path, store.Options{}))
 	return path
 }
 
@@ -35,18 +34,13 @@ func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 		rounds, entries = 40, 200_000
 	}
 	s, old := newSite(t), oldRecord(t, entries)
-	began, err := os.ReadFile(old)
-	if err != nil {
-		t.Fatal(err)
-	}
+	began := must.Get(os.ReadFile(old))(t)
 	head := audit(t, "seal", old) // is proved when all that it is of is gone
 	config := s.config("[log]\nmark = true\nlevel = \"warn\"\n[audit]\nkeep = \"24h\"\n")
 	for round := range rounds {
 		state := testkit.StateDir(t)
 		path := filepath.Join(state, "audit.db")
-		if err := os.WriteFile(path, began, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, began, 0o600))
 		before, n := s.requests(), &notes{}
 		for range 3 {
 			h := testkit.Start(t, testkit.Options{State: state, Config: config})
@@ -55,9 +49,7 @@ func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 			h.Signal(syscall.SIGKILL)
 			h.Exit()
 			over.Wait()
-			if err := store.Settle(path); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, store.Settle(path))
 			verify(t, path)
 			rows, _ := rowsAfter(t, path, int64(entries))
 			if agree(t, rows, n.all, since(s.requests(), before)); t.Failed() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // site is proof.test, over http and https: it notes which targets it was asked
@@ -29,10 +30,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{ca: testkit.NewCA(t), asked: map[string]int{}}
-	cert, err := tls.LoadX509KeyPair(s.ca.Leaf(t, "proof.test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(tls.LoadX509KeyPair(s.ca.Leaf(t, "proof.test")))(t)
 	s.plain = s.serve(t, nil)
 	s.secure = s.serve(t, &tls.Config{Certificates: []tls.Certificate{cert}})
 	return s
@@ -40,10 +38,7 @@ func newSite(t *testing.T) *site {
 
 func (s *site) serve(t *testing.T, secure *tls.Config) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	addr = l.Addr().String()
 	if secure != nil {
 		l = tls.NewListener(l, secure)

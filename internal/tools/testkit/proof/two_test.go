@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A record has one writer, by whatever name it is called, and also while that one
@@ -17,21 +18,15 @@ func TestHeed_TwoHeedsDoNotWriteToOneRecord(t *testing.T) {
 	t.Parallel()
 	s, dir := newSite(t), t.TempDir()
 	real := filepath.Join(dir, "real")
-	if err := os.Mkdir(real, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(real, 0o700))
 	path := filepath.Join(real, "audit.db")
 	h := withRecord(t, s, path, "")
 	c, n := client(t, h), &notes{}
 	n.ask(c, "http://proof.test/page/before")
 	for link, to := range map[string]string{"link.db": path, "linked": real} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
-	if err := os.Link(path, filepath.Join(dir, "hard.db")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Link(path, filepath.Join(dir, "hard.db")))
 	h.Signal(syscall.SIGSTOP)
 	for _, name := range []string{path, filepath.Join(dir, "link.db"), filepath.Join(dir, "linked", "audit.db"), filepath.Join(dir, "hard.db")} {
 		second := testkit.Launch(t, testkit.Options{Config: s.config(fmt.Sprintf("[audit]\nfile = %q\n", name))})

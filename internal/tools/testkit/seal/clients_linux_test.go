@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // client is a program without proxy settings, as a command of the shell: $1 is the URL, and
@@ -115,9 +116,7 @@ func TestClients_NeedNoVariableUnderASeal(t *testing.T) {
 	patient := "[limits]\nhandshake_time = \"5m\"\n" // Elixir, on a busy machine, compiles first what shakes hands
 	testkit.Write(t, o.config, strings.ReplaceAll(origin.Config(patient), origin.CA.File, trusted))
 	for _, file := range []string{trusted, o.config} {
-		if err := os.Chmod(file, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(file, 0o644))
 	}
 	build := exec.Command("go", "build", "-o", filepath.Join(o.dir, "dialer"), "./testdata/dialer")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -125,9 +124,7 @@ func TestClients_NeedNoVariableUnderASeal(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	testkit.Write(t, filepath.Join(o.dir, "Fetch.java"), testkit.Read(t, "testdata/Fetch.java"))
-	if err := os.Chmod(filepath.Join(o.dir, "Fetch.java"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(filepath.Join(o.dir, "Fetch.java"), 0o644))
 	for _, c := range clients {
 		if !c.always && !testkit.Full {
 			continue

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // ordinary is the user that tests run as when the tests are root's.
@@ -43,27 +44,16 @@ type outside struct {
 
 func newOutside(t testing.TB) *outside {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "seal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("/tmp", "seal"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	o := &outside{t: t, dir: dir, heed: filepath.Join(dir, "heed")}
-	text, err := os.ReadFile(testkit.Binary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(o.heed, text, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(testkit.Binary(t)))(t)
+	must.OK(t, os.WriteFile(o.heed, text, 0o755))
 	site := httptest.NewServer(http.HandlerFunc(o.serve))
 	t.Cleanup(site.Close)
 	ca := testkit.NewCA(t)
 	cert, key := ca.Leaf(t, "site.test")
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(tls.LoadX509KeyPair(cert, key))(t)
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(o.serve))
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	secure.StartTLS()
@@ -75,21 +65,13 @@ func newOutside(t testing.TB) *outside {
 	}
 	fmt.Fprintf(&places, "%q = %q\n", "site.test:443", secure.Listener.Addr().String())
 	trusted := testkit.Write(t, filepath.Join(dir, "site-ca.pem"), testkit.Read(t, ca.File))
-	if err := os.Chmod(trusted, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(trusted, 0o644))
 	o.config = filepath.Join(dir, "proxy.toml")
-	if err := os.WriteFile(o.config, []byte("[upstream]\nca_file = \"site-ca.pem\"\n[upstream.resolve]\n"+places.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(o.config, []byte("[upstream]\nca_file = \"site-ca.pem\"\n[upstream.resolve]\n"+places.String()), 0o644))
 	o.service("unix", filepath.Join(dir, "outside.sock"))
 	o.service("unix", "@seal-"+filepath.Base(dir))
-	if err := os.Chmod(filepath.Join(dir, "outside.sock"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(filepath.Join(dir, "outside.sock"), 0o777))
+	must.OK(t, os.Chmod(dir, 0o755))
 	return o
 }
 
@@ -140,10 +122,7 @@ func (o *outside) escape(what string) {
 
 // service listens for connections that no sealed run may make.
 func (o *outside) service(network, address string) string {
-	l, err := net.Listen(network, address)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	l := must.Get(net.Listen(network, address))(o.t)
 	o.t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -181,21 +160,15 @@ exec chroot ${CHROOT_USER:+--userspec="$CHROOT_USER"} root "$@"`
 func (o *outside) run(uid uint32, flags []string, command ...string) (stdout, stderr string, err error) {
 	o.t.Helper()
 	state := filepath.Join(o.dir, fmt.Sprintf("state-%d", uid))
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		o.t.Fatal(err)
-	}
+	must.OK(o.t, os.MkdirAll(state, 0o700))
 	if os.Geteuid() == 0 {
-		if err := os.Chown(state, int(uid), int(uid)); err != nil {
-			o.t.Fatal(err)
-		}
+		must.OK(o.t, os.Chown(state, int(uid), int(uid)))
 	}
 	args := append([]string{"run", "--config", o.config, "--sealed"}, flags...)
 	program := []string{o.heed}
 	if o.inChroot {
 		program = []string{"unshare", "--mount", "sh", "-c", chroot, "sh", o.heed}
-		if err := os.MkdirAll(filepath.Join(o.dir, "tree"), 0o755); err != nil {
-			o.t.Fatal(err)
-		}
+		must.OK(o.t, os.MkdirAll(filepath.Join(o.dir, "tree"), 0o755))
 	}
 	cmd := exec.Command(program[0], slices.Concat(program[1:], args, []string{"--"}, command)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions, "SEAL_DIR=" + o.dir, "SEAL_PORT=" + o.port,
@@ -226,10 +199,7 @@ func users() map[string]uint32 {
 // the web server and the services outside are not reached except through heed.
 func TestNoWayOutButHeed(t *testing.T) {
 	python := testkit.Program(t, "python3")
-	script, err := os.ReadFile("testdata/ways.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(os.ReadFile("testdata/ways.py"))(t)
 	all := users()
 	if os.Geteuid() == 0 {
 		all[rootInChroot] = 0
@@ -239,9 +209,7 @@ func TestNoWayOutButHeed(t *testing.T) {
 			o := newOutside(t)
 			o.inChroot = name == rootInChroot
 			file := filepath.Join(o.dir, "ways.py")
-			if err := os.WriteFile(file, script, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(file, script, 0o644))
 			interpreter := python
 			if uid != 0 {
 				interpreter = "/usr/bin/python3" // a user's own cannot be entered by others
@@ -306,10 +274,7 @@ func TestPermittedPortsAndSockets(t *testing.T) {
 	o := newOutside(t)
 	socket := filepath.Join(o.dir, "permitted.sock")
 	answer := func(network, address string) string {
-		l, err := net.Listen(network, address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen(network, address))(t)
 		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "the service") })}}
 		s.Start()
 		t.Cleanup(s.Close)
@@ -317,9 +282,7 @@ func TestPermittedPortsAndSockets(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(answer("tcp", "127.0.0.1:0"))
 	answer("unix", socket)
-	if err := os.Chmod(socket, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(socket, 0o777))
 	curl := testkit.Program(t, "curl")
 	ask := curl + " -sS --unix-socket " + socket + " http://service.test/"
 	// In a mount namespace of its own a run can put another socket at the permitted path.
@@ -342,9 +305,7 @@ func TestProcessesThatWaitHoldNoThreads(t *testing.T) {
 	testkit.Program(t, "python3")
 	o := newOutside(t)
 	file := testkit.Write(t, filepath.Join(o.dir, "waiting.py"), testkit.Read(t, "testdata/waiting.py"))
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(file, 0o644))
 	out, errs, err := o.run(ordinary, nil, "/usr/bin/python3", file)
 	var threads, status int
 	if n, _ := fmt.Sscanf(out, "threads %d last %d", &threads, &status); err != nil || n != 2 || threads > 300 || status != 0 {

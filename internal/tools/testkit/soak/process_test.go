@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // usage is what a heed holds.
@@ -18,18 +19,10 @@ type usage struct {
 
 func usageOf(t *testing.T, h *testkit.Heed) usage {
 	t.Helper()
-	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", h.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", h.Pid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(os.ReadDir(fmt.Sprintf("/proc/%d/fd", h.Pid())))(t)
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/statm", h.Pid())))(t)
 	var size, pages int64
-	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(string(text), &size, &pages))(t)
 	return usage{len(names), pages * int64(os.Getpagesize())}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // kind is what becomes of a request.
@@ -116,10 +117,7 @@ func newWeb(t *testing.T, l *ledger) *web {
 			host = fmt.Sprintf("site-%d.test", n)
 		}
 		certFile, keyFile := ca.Leaf(t, host)
-		leaf, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		leaf := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 		leaves[host] = &leaf
 		w.config += fmt.Sprintf("%q = %q\n%q = %q\n", host+":80", plain, host+":443", secure)
 	}
@@ -129,10 +127,7 @@ func newWeb(t *testing.T, l *ledger) *web {
 // serve serves all sites on a port of its own.
 func (w *web) serve(t *testing.T, config *tls.Config) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &http.Server{Handler: w, TLSConfig: config, ConnState: w.connState}
 	s.ErrorLog = quiet
 	t.Cleanup(func() { s.Close() })

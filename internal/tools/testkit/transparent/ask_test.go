@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // fields are those of a message, by name in lower case.
@@ -225,10 +226,7 @@ func (w *world) inFrames(c *testkit.Conn, s *shape, extra ...string) *answer {
 		}
 		return nil
 	}})
-	req, err := http.NewRequestWithContext(ctx, s.verb(), "https://"+s.host()+"/", nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, s.verb(), "https://"+s.host()+"/", nil))(w.t)
 	if u, err := url.ParseRequestURI(s.path()); s.path() == "*" {
 		req.URL.Opaque = "*"
 	} else if err != nil {

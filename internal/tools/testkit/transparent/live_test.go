@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // open starts a request whose answer is read as it comes. body may be nil; its
@@ -24,17 +25,11 @@ func (w *world) open(m way, s *shape, body io.Reader) *http.Response {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*testkit.Patience)
 	w.t.Cleanup(cancel)
 	scheme := map[bool]string{true: "https", false: "http"}[m.https()]
-	req, err := http.NewRequestWithContext(ctx, s.verb(), scheme+"://"+s.host()+s.path(), body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, s.verb(), scheme+"://"+s.host()+s.path(), body))(w.t)
 	req.Header = http.Header{"X-Shape": {s.name}, "User-Agent": nil}
 	c, prefix := w.reach(m, s.host())
 	if m == h2 {
-		resp, err := c.HTTP2().RoundTrip(req)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		resp := must.Get(c.HTTP2().RoundTrip(req))(w.t)
 		return resp
 	}
 	c.SetDeadline(time.Now().Add(3 * testkit.Patience))
@@ -46,10 +41,7 @@ func (w *world) open(m way, s *shape, body io.Reader) *http.Response {
 			_ = req.Write(c)
 		}
 	}()
-	resp, err := http.ReadResponse(c.R, req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(c.R, req))(w.t)
 	return resp
 }
 
@@ -133,14 +125,9 @@ func sum(t *testing.T, r io.Reader) string {
 // highest is the most memory that heed has held so far, in KiB.
 func highest(t *testing.T, pid int) (kib int) {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
 	_, line, _ := strings.Cut(string(text), "VmHWM:")
-	if _, err := fmt.Sscanf(line, "%d kB", &kib); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscanf(line, "%d kB", &kib))(t)
 	return kib
 }
 
@@ -205,10 +192,7 @@ func TestTransparency_ASlowReaderStopsNoOtherClient(t *testing.T) {
 	ask := func(s *shape) *http.Response {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+served+"/page", nil)
 		req.Header = http.Header{"X-Shape": {s.name}, "User-Agent": nil}
-		resp, err := client.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.RoundTrip(req))(t)
 		return resp
 	}
 	var unread []*http.Response

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // name is what the heed of these tests is called in Via.
@@ -56,15 +57,9 @@ func newWorld(t testing.TB, shapes []*shape) *world {
 		serve func(net.Listener, *tls.Config)
 	}{{scripted, w.speak}, {served, w.serve}} {
 		certFile, keyFile := w.origin.CA.Leaf(t, site.host)
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cert := must.Get(tls.LoadX509KeyPair(certFile, keyFile))(t)
 		for port, secure := range map[string]*tls.Config{"80": nil, "443": {Certificates: []tls.Certificate{cert}}} {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			t.Cleanup(func() { l.Close() })
 			w.addrs[site.host+":"+port] = l.Addr().String()
 			config += fmt.Sprintf("%q = %q\n", site.host+":"+port, l.Addr())

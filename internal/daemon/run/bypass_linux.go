@@ -102,7 +102,7 @@ func (w *watcher) reap() {
 
 // sample checks all sockets of the run once.
 func (w *watcher) sample() {
-	members := w.group.Members()
+	members := w.group.Members() // parents first
 	held, fresh := map[uint64]int{}, false
 	for _, pid := range members {
 		w.programs.look(pid, w.listen)
@@ -110,7 +110,9 @@ func (w *watcher) sample() {
 			if w.inherited[inode] {
 				continue
 			}
-			held[inode] = pid
+			if held[inode] == 0 { // a descendant inherited it from the one that opened it
+				held[inode] = pid
+			}
 			fresh = fresh || !w.done[inode]
 		}
 	}

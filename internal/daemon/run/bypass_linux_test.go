@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,6 +57,33 @@ func TestARunReportsConnectionsThatBypassHeed(t *testing.T) {
 	must.OK(t, json.Unmarshal([]byte(stderr), &report))
 	if r := report.Bypass; !r.Watched || r.Connections != 1 || len(r.To) != 1 || r.To[0] != (bypassed{"curl", to, "tcp", 1}) {
 		t.Errorf("it says %+v", r)
+	}
+}
+
+// A connection that a shell has opened is the shell's, while a program reads from it as well.
+func TestAConnectionIsThatOfTheProcessThatOpenedIt(t *testing.T) {
+	to := strings.TrimSuffix(strings.TrimPrefix(slowSite(t, "127.0.0.2:0"), "http://"), "/")
+	script := fmt.Sprintf("exec 3<>/dev/tcp/%s; cat <&3; :", strings.Replace(to, ":", "/", 1))
+	cmd := exec.Command("sh", "-c", `bash -c "$1"; :`, "sh", script)
+	testkit.NotOrphaned(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w := &watcher{group: process.NewGroup(cmd.Process.Pid), done: map[uint64]bool{}, connectedOnce: map[uint64]bool{}, counts: bypassCounts{}}
+	defer func() {
+		for _, pid := range append(w.group.Members(), cmd.Process.Pid) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		cmd.Wait()
+	}()
+	testkit.Until(t, "cat has inherited the connection", func() bool {
+		return slices.ContainsFunc(w.group.Members(), func(pid int) bool {
+			return filepath.Base(process.Program(pid)) != "bash" && len(process.Sockets(pid)) > 0
+		})
+	})
+	w.sample()
+	if got := w.counts.result(); len(got.To) != 1 || got.To[0] != (bypassed{"bash", to, "tcp", 1}) {
+		t.Errorf("counted %+v", got)
 	}
 }
 

@@ -27,7 +27,7 @@ func NewGroup(root int) *Group {
 	return &Group{root: root, started: started, program: Program(os.Getpid())}
 }
 
-// Members returns the process ids of g now; none when root has ended.
+// Members returns the process ids of g now, each before its descendants; none when root has ended.
 func (g *Group) Members() (all []int) {
 	if started, ok := Started(g.root); !ok || started != g.started {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
@@ -180,9 +181,10 @@ func turnsOfClients(t *testing.T, balancer string, heeds []*testkit.Heed) {
 		_ = json.Unmarshal(out, &site) // of no site: none waits
 		return site.Waiting
 	}
+	var all sync.WaitGroup
 	send := func(n int, from, path string) {
 		for range n {
-			go status(t, clientAt(balancer, from, "ann:sesame"), paced.URL+path)
+			all.Go(func() { status(t, clientAt(balancer, from, "ann:sesame"), paced.URL+path) })
 		}
 	}
 	send(6, "127.0.0.3", "/many") // one at each heed is served
@@ -192,6 +194,7 @@ func turnsOfClients(t *testing.T, balancer string, heeds []*testkit.Heed) {
 	for range 8 {
 		order = append(order, <-arrived)
 	}
+	all.Wait() // HAProxy, which ends with the test, has passed all answers on
 	if few := strings.Join(order[6:], ""); strings.Contains(few, "few") {
 		t.Errorf("the client with few requests came last: %v", order)
 	}

@@ -42,12 +42,12 @@ func TestPlan_WrongInput(t *testing.T) {
 		{"", "--agent x " + write("tabs", "http://h.test/\ttitle\n"), "the lists name no page: " + dir + "/tabs:1: it contains a control character, such as a tab between columns"},
 		{"", "--agent x " + write("latin1", "{\"url\":\"http://h.test/\xe4\"}\n{\"url\":\"http://h.test/\\ud800\"}\n"), "the lists name no page: " + dir + "/latin1:1, " + dir + "/latin1:2: the JSON object is not UTF-8, or has half of a surrogate pair"},
 		{"", "--agent x " + write("cut.gz", cut.String()[:cut.Len()/2]), dir + "/cut.gz cannot be read to its end: the gzip file ends too early; copy it again"},
-		{"127.0.0.1:80/page\n", "--agent x -", "the lists name no page: standard input:1: is not the URL of a site; write it out"},
+		{"127.0.0.1:80/page\n", "--agent x -", "the lists name no page: standard input:1: \"127.0.0.1:80/page\" is not the URL of a site; write it out"},
 		{"", "--agent x --from-log " + list, "the logs name no page: " + dir + "/list:1: no time in brackets\nName an access log or a record of heed (heed help accesslogs); a list of URLs needs no --from-log"},
 		{"", "--agent x --from-log " + dir + "/none", "--from-log: the log cannot be read: stat " + dir + "/none: no such file or directory\nName an access log or a record"},
 		{"", "--agent x --write " + dir + "/none/new " + list, "--write: the file cannot be written: open " + dir + "/none/new: no such file or directory\nName a file in a directory that exists"},
 		{"", "--agent x --client shp --config " + settings + " " + list, "--client: there is no [[client]] called shp in " + settings + "\nThose it has are news, shop"},
-		{"a\nb\nftp://h.test/\n", "--agent x -", "the lists name no page: standard input:1, standard input:2, standard input:3: is not the URL of a site; write it out, such as \"https://example.org/page\"\n" +
+		{"a\nb\nftp://h.test/\n", "--agent x -", "the lists name no page: standard input:1, standard input:2, standard input:3: is not the URL of a site; write it out, such as \"https://example.org/page\"; the first is \"a\"\n" +
 			"Write one URL a line, such as https://example.org/page, or JSON lines with a member url"},
 		{"", "--agent x " + zip, zip + " cannot be read to its end: the gzip file is damaged: gzip: invalid header"},
 		{"", "--agent x --sitemap h.test/map.xml", "--sitemap: \"h.test/map.xml\" is not the URL of a site; write it out, such as \"https://example.org/page\""},

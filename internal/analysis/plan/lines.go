@@ -139,9 +139,21 @@ func ParseLine(line []byte) (url string, err error) {
 
 // Problem is a number of lines or entries that name no page, for one reason.
 type Problem struct {
-	Reason string   `json:"reason"`
-	Count  int64    `json:"count"`
-	Places []string `json:"places"` // the first of them, such as FILE:LINE
+	Reason  string   `json:"reason"`
+	Count   int64    `json:"count"`
+	Places  []string `json:"places"`            // the first of them, such as FILE:LINE
+	Example string   `json:"example,omitempty"` // the first text, where the reason speaks of it and does not have it
+}
+
+// String returns the reason with its example.
+func (p *Problem) String() string {
+	switch {
+	case p.Example == "":
+		return p.Reason
+	case p.Count == 1:
+		return strconv.Quote(p.Example) + " " + p.Reason
+	}
+	return p.Reason + "; the first is " + strconv.Quote(p.Example)
 }
 
 // Problems counts what could not be used. The zero value is empty; it is safe for concurrent use.
@@ -154,16 +166,26 @@ type Problems struct {
 const (
 	maxReasons = 50 // different ones; others are counted together
 	maxPlaces  = 3
-	maxReason  = 200 // octets of one
+	maxReason  = 200 // octets of one, and of its example
 )
 
-// Add counts a problem at a place. What the reason repeats of the text is left out.
+// Add counts a problem at a place. A text with which the reason begins is its example, so that
+// reasons that differ in it alone are counted together.
 func (p *Problems) Add(place, text, reason string) {
-	reason = strings.TrimPrefix(reason, strconv.Quote(text)+" ")
-	if len(reason) > maxReason {
-		reason = reason[:maxReason] + "..."
+	one := &Problem{Reason: reason, Count: 1, Places: []string{place}}
+	if rest, ok := strings.CutPrefix(reason, strconv.Quote(text)+" "); ok {
+		one.Reason, one.Example = rest, shorten(text)
 	}
-	p.Merge(&Problem{reason, 1, []string{place}})
+	one.Reason = shorten(one.Reason)
+	p.Merge(one)
+}
+
+// shorten cuts a text that is longer than maxReason.
+func shorten(text string) string {
+	if len(text) > maxReason {
+		return text[:maxReason] + "..."
+	}
+	return text
 }
 
 // Merge adds a problem that was counted elsewhere.
@@ -174,11 +196,11 @@ func (p *Problems) Merge(o *Problem) {
 	at := slices.IndexFunc(p.all, func(is *Problem) bool { return is.Reason == o.Reason || is.Reason == others })
 	if at < 0 {
 		at = len(p.all)
-		p.all = append(p.all, &Problem{Reason: o.Reason})
+		p.all = append(p.all, &Problem{Reason: o.Reason, Example: o.Example})
 	}
 	to := p.all[at]
 	if at == maxReasons {
-		to.Reason = others
+		to.Reason, to.Example = others, ""
 	}
 	to.Count += o.Count
 	to.Places = append(to.Places, o.Places[:min(len(o.Places), maxPlaces-len(to.Places))]...)

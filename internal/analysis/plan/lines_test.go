@@ -48,11 +48,11 @@ func TestReadList(t *testing.T) {
 		}
 		var said []string
 		for _, p := range problems.List() {
-			said = append(said, fmt.Sprint(p.Count, p.Places, p.Reason))
+			said = append(said, fmt.Sprint(p.Count, p.Places, p.String()))
 		}
 		if want := []string{
 			"3 [list:6 list:7 list:11]the JSON object has no member url that is a text", "1 [list:8]the line is not a JSON object",
-			"1 [list:9]is not a URL: no scheme", "1 [list:10]it is longer than 64 KiB",
+			`1 [list:9]"h:" is not a URL: no scheme`, "1 [list:10]it is longer than 64 KiB",
 		}; !slices.Equal(said, want) {
 			t.Errorf("%s: %q", name, said)
 		}

@@ -128,7 +128,7 @@ func (c *PlanCmd) nothing(problems []plan.Problem) error {
 		return fmt.Errorf("%s no page\n%s", what, advice)
 	}
 	p := problems[0]
-	return fmt.Errorf("%s no page: %s: %s\n%s", what, console.Quoted(strings.Join(p.Places, ", ")), console.Quoted(p.Reason), advice)
+	return fmt.Errorf("%s no page: %s: %s\n%s", what, console.Quoted(strings.Join(p.Places, ", ")), console.Quoted(p.String()), advice)
 }
 
 func (c *PlanCmd) usage() error {

@@ -234,6 +234,6 @@ func problemsText(w io.Writer, before string, s *summary) {
 		if i == 0 && before == "" {
 			fmt.Fprintln(w, "\nNot used:")
 		}
-		fmt.Fprintf(w, "%s  %s (%s): %s\n", before, figures.Commas(p.Count), console.Quoted(strings.Join(p.Places, ", ")), console.Quoted(p.Reason))
+		fmt.Fprintf(w, "%s  %s (%s): %s\n", before, figures.Commas(p.Count), console.Quoted(strings.Join(p.Places, ", ")), console.Quoted(p.String()))
 	}
 }

@@ -97,22 +97,33 @@ const minToken = 16
 // admin listener; empty and nil: without. The error is about a file or a variable that they name
 // and contains no secret.
 func (c *Config) AdminAccess(environ []string, now func() time.Time) (token string, users *access.Gate, err error) {
-	if c.Admin.Listen == "" {
-		return "", nil, nil
-	}
-	token, err = resolveSecret(c.Admin.Token, environ)
-	switch {
-	case err != nil:
+	if token, err = c.adminToken(environ); err != nil {
 		return "", nil, fmt.Errorf("admin.token: %w", err)
-	case token != "" && len(token) < minToken:
-		return "", nil, fmt.Errorf("admin.token: the token is shorter than %d characters; make one with: openssl rand -hex 32", minToken)
-	case c.Admin.Users == "":
-		return token, nil, nil
 	}
-	if users, err = access.Open(c.Admin.Users, now); err != nil {
+	if users, err = c.adminUsers(now); err != nil {
 		return "", nil, fmt.Errorf("admin.users: %w", err)
 	}
 	return token, users, nil
+}
+
+// adminToken reads the token; empty without one, and without the listener.
+func (c *Config) adminToken(environ []string) (string, error) {
+	if c.Admin.Listen == "" {
+		return "", nil
+	}
+	token, err := resolveSecret(c.Admin.Token, environ)
+	if err == nil && token != "" && len(token) < minToken {
+		return "", fmt.Errorf("the token is shorter than %d characters; make one with: openssl rand -hex 32", minToken)
+	}
+	return token, err
+}
+
+// adminUsers reads the users; nil without any, and without the listener.
+func (c *Config) adminUsers(now func() time.Time) (*access.Gate, error) {
+	if c.Admin.Listen == "" || c.Admin.Users == "" {
+		return nil, nil
+	}
+	return access.Open(c.Admin.Users, now)
 }
 
 // notices returns what is printed at every start.

@@ -19,24 +19,27 @@ type namedFile struct {
 	value      *string
 	prefix     string                  // of a value that names a file; empty: each is a path
 	check      func(path string) error // returns why the file cannot be used; nil: none does
+
+	// resolve returns why a reference cannot be resolved; nil: the value is none.
+	resolve func(environ []string) error
 }
 
 // namedFiles returns the settings of the files that every reload reads again.
 func (c *Config) namedFiles() []namedFile {
 	all := []namedFile{
 		{key: "access.users", value: &c.Access.Users, check: checkUsers},
-		{key: "admin.token", value: &c.Admin.Token, prefix: filePrefix},
-		{key: "admin.users", value: &c.Admin.Users},
-		{key: "fleet.url", value: &c.Fleet.URL, prefix: filePrefix},
+		{key: "admin.token", value: &c.Admin.Token, prefix: filePrefix, resolve: func(e []string) error { return errorOf(c.adminToken(e)) }},
+		{key: "admin.users", value: &c.Admin.Users, check: func(string) error { return errorOf(c.adminUsers(time.Now)) }},
+		{key: "fleet.url", value: &c.Fleet.URL, prefix: filePrefix, resolve: func(e []string) error { return errorOf(resolveFleet(c.Fleet.URL, e)) }},
 		{key: "fleet.ca_file", value: &c.Fleet.CAFile, check: checkCerts},
 		{key: "fleet.cert", value: &c.Fleet.Cert, check: func(string) error { return errorOf(c.Fleet.Certificate()) }},
 		{key: "fleet.key", value: &c.Fleet.Key},
 		{key: "upstream.ca_file", value: &c.Upstream.CAFile, check: checkCerts},
-		{key: "upstream.proxy", value: &c.Upstream.Proxy, prefix: filePrefix},
+		{key: "upstream.proxy", value: &c.Upstream.Proxy, prefix: filePrefix, resolve: func(e []string) error { return errorOf(ResolveUpstream(c.Upstream.Proxy, e)) }},
 	}
 	sign := func(scope, key string, s *SignConfig) {
 		if s != nil {
-			all = append(all, namedFile{scope, key, &s.Key, filePrefix, checkKey})
+			all = append(all, namedFile{scope: scope, key: key, value: &s.Key, prefix: filePrefix, check: checkKey})
 		}
 	}
 	for i := range c.Clients {
@@ -46,11 +49,11 @@ func (c *Config) namedFiles() []namedFile {
 	for i := range c.Hosts {
 		h, scope := &c.Hosts[i], entry(i)
 		all = append(all,
-			namedFile{scope, "host.robots_file", &h.RobotsFile, "", func(string) error { return errorOf(h.robots(c.RulesProfile())) }},
-			namedFile{scope, "host.ca_file", &h.CAFile, "", checkCerts},
-			namedFile{scope, "host.client_cert", &h.ClientCert, "", func(string) error { return errorOf(h.certificate()) }},
-			namedFile{scope, "host.client_key", &h.ClientKey, "", nil},
-			namedFile{scope, "host.upstream", &h.Upstream, filePrefix, nil})
+			namedFile{scope, "host.robots_file", &h.RobotsFile, "", func(string) error { return errorOf(h.robots(c.RulesProfile())) }, nil},
+			namedFile{scope, "host.ca_file", &h.CAFile, "", checkCerts, nil},
+			namedFile{scope, "host.client_cert", &h.ClientCert, "", func(string) error { return errorOf(h.certificate()) }, nil},
+			namedFile{scope, "host.client_key", &h.ClientKey, "", nil, nil},
+			namedFile{scope, "host.upstream", &h.Upstream, filePrefix, nil, func(e []string) error { return errorOf(ResolveUpstream(h.Upstream, e)) }})
 	}
 	return all
 }
@@ -103,6 +106,16 @@ func (c *Config) checkFiles(d *decoder) {
 	for _, f := range c.namedFiles() {
 		if d.scope = f.scope; f.check != nil && f.path() != "" {
 			d.note(f.key, f.check(f.path()))
+		}
+	}
+}
+
+// checkReferences reports the references that cannot be resolved to d.
+func (c *Config) checkReferences(d *decoder, environ []string) {
+	defer func() { d.scope = "" }()
+	for _, f := range c.namedFiles() {
+		if d.scope = f.scope; f.resolve != nil && isReference(*f.value) {
+			d.note(f.key, f.resolve(environ))
 		}
 	}
 }

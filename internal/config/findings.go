@@ -89,11 +89,12 @@ func lineOf(lines map[string]int, scope, path string) int {
 	return lines[path]
 }
 
-// FileMistakes returns what is wrong with the files that the settings name, except those
-// of https.ca_cert and of references.
-func (c *Config) FileMistakes() Mistakes {
+// FileMistakes returns what is wrong with the files and variables that the settings name, except
+// those of https.ca_cert.
+func (c *Config) FileMistakes(environ []string) Mistakes {
 	d := &decoder{file: c.Source(), lines: c.lines, checking: true}
 	c.checkFiles(d)
+	c.checkReferences(d, environ)
 	_ = d.err() // sorts them
 	return d.problems
 }

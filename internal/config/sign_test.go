@@ -113,12 +113,12 @@ sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: Rules returns %v, want %q", name, err, want)
 		}
-		if all := c.FileMistakes(); len(all) != 1 || !strings.Contains(all[0].Text, want) || all[0].Line != 4 {
+		if all := c.FileMistakes(nil); len(all) != 1 || !strings.Contains(all[0].Text, want) || all[0].Line != 4 {
 			t.Errorf("%s: the mistakes are %v", name, all)
 		}
 	}
-	if _, err := c.Rules(time.Now); err != nil || len(c.FileMistakes()) > 0 {
-		t.Fatalf("%v, %v", err, c.FileMistakes())
+	if _, err := c.Rules(time.Now); err != nil || len(c.FileMistakes(nil)) > 0 {
+		t.Fatalf("%v, %v", err, c.FileMistakes(nil))
 	}
 	const example = `{"kty":"OKP","crv":"Ed25519","d":"n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}`
 	for name, text := range map[string]string{"is the example key": example, "contains no key": "hunter2", "several keys": string(good) + string(good), "more than 16384 octets": strings.Repeat(" ", passport.MaxKeyFile+1)} {

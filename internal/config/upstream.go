@@ -218,14 +218,20 @@ func (c *Config) upstreamNotices() []string {
 // FleetURL returns the URL of the fleet store with references resolved; empty when there
 // is none.
 func FleetURL(cfg *Config, environ []string) (string, error) {
-	url, err := resolveSecret(cfg.Fleet.URL, environ)
-	if err == nil && url != "" {
-		err = fleet.CheckURL(url)
-	}
+	url, err := resolveFleet(cfg.Fleet.URL, environ)
 	if err != nil {
 		return "", fmt.Errorf("fleet.url: %w", err)
 	}
 	return url, nil
+}
+
+// resolveFleet returns value, the URL of a store, or what it refers to.
+func resolveFleet(value string, environ []string) (string, error) {
+	url, err := resolveSecret(value, environ)
+	if err == nil && url != "" {
+		err = fleet.CheckURL(url)
+	}
+	return url, err
 }
 
 // Certificate returns what heed shows the store; nil when there is none.

@@ -176,6 +176,9 @@ func (c *ServeCmd) override(cfg *config.Config, environ []string) error {
 		if cfg.Upstream.Proxy, err = config.UpstreamFlag(c.Upstream); err != nil {
 			return fmt.Errorf("--upstream: %w", err)
 		}
+		if _, err = config.ResolveUpstream(cfg.Upstream.Proxy, environ); err != nil {
+			return fmt.Errorf("--upstream: %w", err)
+		}
 	}
 	if c.Upstream == "env" && route.ProxyOfEnviron(environ) == nil {
 		return route.ErrNoEnvProxy
@@ -372,17 +375,11 @@ func CheckSettings(c *config.Config, a *console.App) error {
 // checkFiles returns the mistakes in the files that the settings name, as
 // config.Mistakes; nil when there are none.
 func checkFiles(c *config.Config, a *console.App) error {
-	all := c.FileMistakes()
+	all := c.FileMistakes(a.Environ)
 	if c.HTTPS.CACert != "" {
 		if _, err := ca.Load(c.HTTPS.CACert, c.HTTPS.CAKey, a.Now); err != nil {
 			all = append(all, c.Find("https.ca_cert", "https.ca_cert: %v", err))
 		}
-	}
-	if _, err := config.FleetURL(c, a.Environ); err != nil {
-		all = append(all, c.Find("fleet.url", "%v", err))
-	}
-	if _, _, err := c.AdminAccess(a.Environ, a.Now); err != nil {
-		all = append(all, c.Find("admin.listen", "%v", err))
 	}
 	if len(all) == 0 {
 		return nil

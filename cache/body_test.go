@@ -146,9 +146,7 @@ func TestHeed_BytesInFlightAreBounded(t *testing.T) {
 	}
 	f.longBodies.mu.Lock()
 	defer f.longBodies.mu.Unlock()
-	if f.longBodies.running != 0 {
-		t.Errorf("%d long bodies are still counted", f.longBodies.running)
-	}
+	must.Equal(t, f.longBodies.running, 0, "long bodies are still counted")
 }
 
 func TestHeed_ALongBodyWithoutRoomIsNotHeldAgainstTheSite(t *testing.T) {

@@ -182,9 +182,7 @@ func TestCache_TheFirstToLeaveDoesNotTakeTheFetchAlong(t *testing.T) {
 	if src = (<-stayed).Source(); src.State != rules.Available {
 		t.Errorf("who stayed: %+v", src)
 	}
-	if n := site.count.Load(); n != 1 {
-		t.Errorf("%d fetches", n)
-	}
+	must.Equal(t, site.count.Load(), 1, "fetches")
 	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
 		t.Errorf("afterwards: %+v", src)
 	}
@@ -292,9 +290,7 @@ func TestCache_ADenialIsTriedOnceAsTheClient(t *testing.T) {
 	for range c.List() {
 		seen["kept"]++
 	}
-	if seen["kept"] != 4 {
-		t.Errorf("%d policies are kept, want 4", seen["kept"])
-	}
+	must.Equal(t, seen["kept"], 4, "policies are kept")
 }
 
 func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
@@ -305,15 +301,11 @@ func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
 		c.Policy(t.Context(), o, fmt.Sprintf("client-%d/1", i))
 		c.Policy(t.Context(), o, "client-0/1") // in steady use
 	}
-	if n := len(c.store.find(o).all()) - 1; n != maxVariants {
-		t.Errorf("%d variants", n)
-	}
+	must.Equal(t, len(c.store.find(o).all())-1, maxVariants, "variants")
 	site.turn(status(404))
 	clock.step(2 * time.Hour)
 	c.Policy(t.Context(), o, "client-0/1")
-	if n := len(c.store.find(o).all()) - 1; n != 0 {
-		t.Errorf("%d variants when they are of no use", n)
-	}
+	must.Equal(t, len(c.store.find(o).all())-1, 0, "variants when they are of no use")
 }
 
 func TestCache_OriginsAreKeptApart(t *testing.T) {
@@ -383,9 +375,7 @@ func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 func TestHeed_UserAgentNamesTheContact(t *testing.T) {
 	names := func(contact, want string) {
 		t.Helper()
-		if got := DefaultUserAgent(contact); got != want {
-			t.Errorf("contact %q: %q, want %q", contact, got, want)
-		}
+		must.Equal(t, DefaultUserAgent(contact), want, "contact %q", contact)
 	}
 	names("", "heed/1.0")
 	names("https://example.org/bots", "heed/1.0 (+https://example.org/bots)")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -35,9 +36,7 @@ func TestHeed_DroppedFailuresAreAskedAgain(t *testing.T) {
 	if s := c.Policy(t.Context(), deadOrigin, "").Source(); s.State != rules.Unreachable {
 		t.Fatalf("asked again before its time: %+v", s)
 	}
-	if n := c.DropFailures(t.Context()); n != 2 {
-		t.Errorf("%d failures dropped, not 2", n)
-	}
+	must.Equal(t, c.DropFailures(t.Context()), 2, "failures dropped")
 	for _, o := range []rules.Origin{deadOrigin, wellOrigin} {
 		if s := c.Policy(t.Context(), o, "").Source(); s.State != rules.Available || s.Stale {
 			t.Errorf("after that: %+v", s)

@@ -108,13 +108,9 @@ func TestFetch_SendsOurNameAndNothingElse(t *testing.T) {
 	if got.Method != "GET" || got.RequestURI != "/robots.txt" || got.Host != o.Authority() {
 		t.Errorf("%s %s of %s", got.Method, got.RequestURI, got.Host)
 	}
-	if ua := got.UserAgent(); ua != "heed-test/1" {
-		t.Errorf("User-Agent %q", ua)
-	}
+	must.Equal(t, got.UserAgent(), "heed-test/1", "User-Agent")
 	testFetcher(t).fetched(t.Context(), o, variantKey{userAgent: "Client/2"}, validators{})
-	if ua := got.UserAgent(); ua != "Client/2" {
-		t.Errorf("as the client: User-Agent %q", ua)
-	}
+	must.Equal(t, got.UserAgent(), "Client/2", "as the client: User-Agent")
 	for name := range got.Header {
 		if name != "User-Agent" && name != "Accept" && name != "Accept-Encoding" {
 			t.Errorf("sends %s", name)
@@ -262,9 +258,7 @@ func TestHeed_OverHTTP2TheSameHolds(t *testing.T) {
 
 func TestHeed_GzipIsDecoded(t *testing.T) {
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Accept-Encoding") != "gzip, deflate, br, zstd" {
-			t.Errorf("Accept-Encoding %q", r.Header.Get("Accept-Encoding"))
-		}
+		must.Equal(t, r.Header.Get("Accept-Encoding"), "gzip, deflate, br, zstd", "Accept-Encoding")
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(zipped(file))
 	})
@@ -457,9 +451,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 			if !errors.Is(a.err, context.DeadlineExceeded) || !strings.Contains(a.err.Error(), "no answer within 10s") {
 				t.Errorf("%s: err %v", name, a.err)
 			}
-			if a.noConnection != noConnection {
-				t.Errorf("%s: no connection %v", name, a.noConnection)
-			}
+			must.Equal(t, a.noConnection, noConnection, "%s: no connection", name)
 			if took := time.Since(begun); took > 10*time.Second {
 				t.Errorf("%s: took %s", name, took)
 			}

@@ -298,9 +298,7 @@ func TestHeed_AConfirmedFileIsSharedWhole(t *testing.T) {
 	refuses(t, other, o)
 	site.saw(t, "in four hours", 3)
 	for _, want := range []string{"", `"1"`, `"1"`} {
-		if got := <-conditions; got != want {
-			t.Errorf("If-None-Match %q, want %q", got, want)
-		}
+		must.Equal(t, <-conditions, want, "If-None-Match")
 	}
 }
 
@@ -486,9 +484,7 @@ func TestHeed_HeldIsShown(t *testing.T) {
 	n := 0
 	for h := range other.List() {
 		n++
-		if h.Policy.Source().Origin != o {
-			t.Errorf("held: %+v", h)
-		}
+		must.Equal(t, h.Policy.Source().Origin, o, "held: %+v", h)
 	}
 	if site.saw(t, "to look", 1); n != 1 {
 		t.Errorf("%d held", n)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // stay is a fetch in a fetchLimiter that lasts as long as told, or until told to end.
@@ -223,8 +224,6 @@ func TestHeed_SitesByWhoIsBehindThem(t *testing.T) {
 		"me.github.io": "me.github.io", "localhost": "localhost", "com": "com",
 		"192.0.2.77": "192.0.2.0/24", "2001:db8:1:2::3": "2001:db8:1::/48",
 	} {
-		if got := siteOf(host); got != want {
-			t.Errorf("%s: %s, want %s", host, got, want)
-		}
+		must.Equal(t, siteOf(host), want, host)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -94,9 +95,7 @@ func TestPolicy_TheFetchSaysWhoAsksAndHowToReachThem(t *testing.T) {
 	s := newScene(t, rules.Standard)
 	s.turns(200)
 	s.shows("a file", "Client/1", rules.Refuse)
-	if ua := s.asked[0].UserAgent(); ua != "heed/1.0 (+https://example.org/bots)" {
-		t.Errorf("User-Agent %q", ua)
-	}
+	must.Equal(t, s.asked[0].UserAgent(), "heed/1.0 (+https://example.org/bots)", "User-Agent")
 }
 
 func TestPolicy_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
@@ -109,9 +108,7 @@ func TestPolicy_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
 		return reply(403), nil
 	})
 	src := s.shows("who is let in", "Welcome/1", rules.Refuse)
-	if src.RetriedAs != "Welcome/1" {
-		t.Errorf("retried as %q", src.RetriedAs)
-	}
+	must.Equal(t, src.RetriedAs, "Welcome/1", "retried as")
 	s.askedTimes("ourselves and the client", 2)
 	for name := range s.asked[1].Header {
 		if name != "User-Agent" && name != "Accept" && name != "Accept-Encoding" {

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -162,9 +163,7 @@ func TestHeed_OthersAreServedWhileALargeFileIsCompressed(t *testing.T) {
 	for p := range s.slots {
 		sum += p.size()
 	}
-	if sum != s.bytes {
-		t.Errorf("%d bytes counted as %d", sum, s.bytes)
-	}
+	must.Equal(t, sum, s.bytes, "bytes counted as %d", s.bytes)
 }
 
 // A large file does not push out small ones that are in use.

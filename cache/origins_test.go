@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -308,9 +309,7 @@ func TestHeed_ASlowSiteCostsItsOwnClientsOnly(t *testing.T) {
 			t.Fatalf("%s: %+v", o.Host, src)
 		}
 	}
-	if n := len(arrived); n != 0 {
-		t.Errorf("%d more than its share of the slow site's fetches ran", n)
-	}
+	must.Equal(t, len(arrived), 0, "more than its share of the slow site's fetches ran")
 	close(release)
 	for range hosts {
 		if src := (<-waited).Source(); src.State != rules.Unavailable {

@@ -118,12 +118,8 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 		}
 		bare, sources := plain(got)
 		wantBare, wantSources := plain(e)
-		if bare != wantBare {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", name, bare, wantBare)
-		}
-		if fmt.Sprintf("%+v", sources) != fmt.Sprintf("%+v", wantSources) {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", name, sources, wantSources)
-		}
+		must.Equal(t, bare, wantBare, name)
+		must.Equal(t, fmt.Sprintf("%+v", sources), fmt.Sprintf("%+v", wantSources), "%s:\ngot  %+v\nwant %+v", name, sources, wantSources)
 		for _, v := range []any{*e, e.policy.Source()} {
 			for i := range reflect.TypeOf(v).NumField() {
 				used[reflect.TypeOf(v).Field(i).Name] = used[reflect.TypeOf(v).Field(i).Name] || !reflect.ValueOf(v).Field(i).IsZero()
@@ -265,9 +261,7 @@ func TestHeed_ACopyOnDiskIsRevalidatedAndUsedWhileTheSiteFails(t *testing.T) {
 		return p.Source()
 	}
 	src := again(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("If-None-Match") != `"1"` {
-			t.Errorf("asked with %v", r.Header)
-		}
+		must.Equal(t, r.Header.Get("If-None-Match"), `"1"`, "asked with %v", r.Header)
 		w.WriteHeader(304)
 	})
 	if src.Stale || !src.FetchedAt.Equal(clock.Now()) {
@@ -293,9 +287,7 @@ func TestRFC9111_WhatMustNotBeStoredIsNot(t *testing.T) {
 	clock.step(2 * time.Hour)
 	site.turn(status(200, "Cache-Control", "no-store"))
 	c.Policy(t.Context(), o, "")
-	if len(d.kept) != 0 {
-		t.Errorf("%d are kept", len(d.kept))
-	}
+	must.Equal(t, len(d.kept), 0, "are kept")
 }
 
 // Who has mended the network and starts heed again must not be told of its

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -82,17 +83,13 @@ func TestPolicy_AnAnswerToASignatureIsKeptForItAlone(t *testing.T) {
 		{"NewsBot/1", "other", `allow, NewsBot/1/robots.txt by "other"`},
 		{"NewsBot/1", "news", `refuse`},
 	} {
-		if got := s.as(c.userAgent, c.signer); got != c.want {
-			t.Errorf("%d. %s by %q: %s\nwant %s", i+1, c.userAgent, c.signer, got, c.want)
-		}
+		must.Equal(t, s.as(c.userAgent, c.signer), c.want, "%d. %s by %q", i+1, c.userAgent, c.signer)
 	}
 	kept := map[string]bool{}
 	for info := range s.cache.List() {
 		kept[info.For] = true
 	}
-	if fmt.Sprint(kept) != "map[:true newsbot:true newsbot, signed by news:true newsbot, signed by other:true]" {
-		t.Errorf("kept for %v", kept)
-	}
+	must.Equal(t, fmt.Sprint(kept), "map[:true newsbot:true newsbot, signed by news:true newsbot, signed by other:true]", "kept for %v", kept)
 }
 
 // The signature of a client is on what is requested as the client: not on the robots.txt of a
@@ -112,11 +109,7 @@ func TestPolicy_WhatHeedRequestsForItselfIsNotSignedForAClient(t *testing.T) {
 		return reply(403), nil
 	})
 	want := `refuse, heed/1.0/robots.txt by "", NewsBot/1/robots.txt by "news", heed/1.0https://other.test/robots.txt by "", NewsBot/1https://other.test/rules by "news"`
-	if got := s.as("NewsBot/1", "news"); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	must.Equal(t, s.as("NewsBot/1", "news"), want)
 	want = `refuse, NewsBot/1/robots.txt by "", NewsBot/1https://other.test/rules by ""`
-	if got := s.as("NewsBot/1", ""); got != want {
-		t.Errorf("the answer to the visit of another: %s\nwant %s", got, want)
-	}
+	must.Equal(t, s.as("NewsBot/1", ""), want, "the answer to the visit of another")
 }

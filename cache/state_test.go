@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/internal/judge/signal/wall"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -95,9 +96,7 @@ func TestState_WhenTheSiteIsAskedAgain(t *testing.T) {
 	asked := func(name string, want time.Duration, answers ...answer) {
 		t.Helper()
 		e := after(answers...)
-		if got := e.AskAt.Sub(e.MadeAt); got != want {
-			t.Errorf("%s: after %s, want %s", name, got, want)
-		}
+		must.Equal(t, e.AskAt.Sub(e.MadeAt), want, "%s: after", name)
 	}
 	asked("a file without a lifetime", time.Hour, said(200))
 	asked("no file, without a lifetime", time.Hour, said(404))
@@ -190,15 +189,11 @@ func TestState_Revalidation(t *testing.T) {
 	if src.State != rules.Available || src.Status != 304 || !src.FetchedAt.Equal(start.Add(time.Second)) {
 		t.Fatalf("confirmed: %+v", src)
 	}
-	if got := e.AskAt.Sub(e.MadeAt); got != 2*time.Hour {
-		t.Errorf("a 304 that states no lifetime keeps the copy's: %s", got)
-	}
+	must.Equal(t, e.AskAt.Sub(e.MadeAt), 2*time.Hour, "a 304 that states no lifetime keeps the copy's")
 	if e = after(file, said(304, "Cache-Control", "max-age=600", "ETag", `"2"`)); e.AskAt.Sub(e.MadeAt) != 10*time.Minute {
 		t.Errorf("a 304 that states one: %s", e.AskAt.Sub(e.MadeAt))
 	}
-	if e.validators.ETag != `"2"` {
-		t.Errorf("validator %q", e.validators.ETag)
-	}
+	must.Equal(t, e.validators.ETag, `"2"`, "validator")
 	e = after(file, said(503), said(503), said(304))
 	if src = e.policy.Source(); src.Stale || src.Err != nil || e.Failures != 0 {
 		t.Errorf("confirmed after failures: %+v", src)
@@ -217,9 +212,7 @@ func TestState_DeniedUntilTheSiteSaysOtherwise(t *testing.T) {
 	t.Parallel()
 	denied := func(want bool, answers ...answer) {
 		t.Helper()
-		if got := after(answers...).Denied; got != want {
-			t.Errorf("denied %v, want %v", got, want)
-		}
+		must.Equal(t, after(answers...).Denied, want, "denied")
 	}
 	denied(true, said(401))
 	denied(true, said(403))
@@ -236,9 +229,7 @@ func TestState_FreshByTheClock(t *testing.T) {
 	e := after(said(200))
 	fresh := func(want bool, name string, at time.Duration) {
 		t.Helper()
-		if e.fresh(start.Add(at)) != want {
-			t.Errorf("%s: fresh %v, want %v", name, !want, want)
-		}
+		must.Equal(t, e.fresh(start.Add(at)), want, "%s: fresh %v, want %v", name, !want, want)
 	}
 	fresh(true, "at once", 0)
 	fresh(true, "until its time", time.Hour-1)
@@ -256,9 +247,7 @@ func TestRFC9111_Lifetime(t *testing.T) {
 	in := func(d time.Duration) string { return start.Add(-240*time.Hour + d).Format(http.TimeFormat) }
 	lasts := func(name string, want time.Duration, fields ...string) {
 		t.Helper()
-		if got := freshnessOf(said(200, fields...).header, start).lifetime; got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		must.Equal(t, freshnessOf(said(200, fields...).header, start).lifetime, want, name)
 	}
 	lasts("nothing said", time.Hour)
 	lasts("max-age", 30*time.Minute, "Cache-Control", "max-age=1800")

@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -135,9 +136,7 @@ func TestHeed_OnlyClientsOfTheNamedNetworks(t *testing.T) {
 	for network, status := range map[string]int{"192.0.2.0/24": 403, "127.0.0.0/8": 200} {
 		r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{From: []netip.Prefix{netip.MustParsePrefix(network)}}) })
 		got := r.ask(plain, question{path: "/page"})
-		if got.StatusCode != status {
-			t.Errorf("%s: %d", network, got.StatusCode)
-		}
+		must.Equal(t, got.StatusCode, status, network)
 		if status == 403 {
 			e := r.records.await(t, "the refusal", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonAccess })
 			if e.Judged != audit.NotJudged || e.URL() != "http://site.test" || !strings.Contains(got.Header.Get("Proxy-Status"), "may not use this proxy") {

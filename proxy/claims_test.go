@@ -46,12 +46,8 @@ func TestRFC9209_SiteCannotSpeakForHeed(t *testing.T) {
 		})
 		eachMode(t, []mode{plain, mitmH1, mitmH2}, func(t *testing.T, m mode) {
 			a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
-			if got := strings.Join(a.Header["Proxy-Status"], "|"); got != want {
-				t.Errorf("%s: the client was told %q, want %q", field, got, want)
-			}
-			if got := strings.Join(a.Trailer["Proxy-Status"], "|"); got != want {
-				t.Errorf("%s: a trailer told the client %q, want %q", field, got, want)
-			}
+			must.Equal(t, strings.Join(a.Header["Proxy-Status"], "|"), want, "%s: the client was told", field)
+			must.Equal(t, strings.Join(a.Trailer["Proxy-Status"], "|"), want, "%s: a trailer told the client", field)
 		})
 	}
 }
@@ -133,9 +129,7 @@ func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {
 		for sent, want := range map[string]string{"7": "6", "1": "0", "x": "x", "-1": "-1"} {
 			path := fmt.Sprintf("/on/%s/%s", sent, m)
 			r.ask(m, question{method: "OPTIONS", path: path, header: []string{"Max-Forwards: " + sent}})
-			if got := r.site.last(t, path).Header.Get("Max-Forwards"); got != want {
-				t.Errorf("Max-Forwards: %s reached the site as %q, want %q", sent, got, want)
-			}
+			must.Equal(t, r.site.last(t, path).Header.Get("Max-Forwards"), want, "Max-Forwards: %s reached the site as", sent)
 		}
 	})
 	for _, seen := range r.site.reached() {

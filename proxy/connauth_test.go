@@ -180,15 +180,9 @@ func (r *rig) intranetClient(m mode) intranetClient {
 // authenticate makes the handshake of user. Another request in between does not disturb it.
 func (c intranetClient) authenticate(t *testing.T, scheme, user string) {
 	t.Helper()
-	if got := c.ask("/page", scheme+" TYPE1"); got != "401" {
-		t.Errorf("%s of %s begins with %q", scheme, user, got)
-	}
-	if got := c.ask("/page", ""); got != "401" {
-		t.Errorf("before %s of %s ends, it is asked for %q", scheme, user, got)
-	}
-	if got := c.ask("/page", scheme+" TYPE3-"+user); got != "200 hello "+user {
-		t.Errorf("%s of %s ends with %q", scheme, user, got)
-	}
+	must.Equal(t, c.ask("/page", scheme+" TYPE1"), "401", "%s of %s begins with", scheme, user)
+	must.Equal(t, c.ask("/page", ""), "401", "before %s of %s ends, it is asked for", scheme, user)
+	must.Equal(t, c.ask("/page", scheme+" TYPE3-"+user), "200 hello "+user, "%s of %s ends with", scheme, user)
 }
 
 // intranetWays runs test for each way to intra.test.
@@ -231,14 +225,10 @@ func TestAnAuthenticatedConnectionServesItsClientOnly(t *testing.T) {
 					t.Fatalf("%s: while alice stays, another client reads %q", scheme, got)
 				}
 			}
-			if got := alice.ask("/page", ""); got != "200 hello alice" {
-				t.Errorf("%s: later alice reads %q", scheme, got)
-			}
+			must.Equal(t, alice.ask("/page", ""), "200 hello alice", "%s: later alice reads", scheme)
 			alice.leave()
 			testkit.Until(t, "the connection of alice is closed", func() bool { return in.bound.Load() == 0 })
-			if got := bob.ask("/page", ""); got != "401" {
-				t.Errorf("%s: after alice another client reads %q", scheme, got)
-			}
+			must.Equal(t, bob.ask("/page", ""), "401", "%s: after alice another client reads", scheme)
 			bob.leave()
 		}
 	})

@@ -145,9 +145,7 @@ func TestDestination_ExceptionsAreReached(t *testing.T) {
 	})
 	for host, want := range map[string]int{"inside.test": 200, "other.test": 502, "bad.test": 502, "127.2.0.1": 502} {
 		a := r.ask(plain, question{host: host + ":" + port, path: "/doc"})
-		if a.StatusCode != want {
-			t.Errorf("%s: %s %s", host, a.Status, a.body)
-		}
+		must.Equal(t, a.StatusCode, want, "%s: %s %s", host, a.Status, a.body)
 	}
 	if a := r.ask(plain, question{host: "bad.test:" + port, path: "/doc"}); !strings.Contains(a.body, "list of places") {
 		t.Errorf("%s", a.body)

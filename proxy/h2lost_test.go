@@ -80,17 +80,13 @@ func TestHeed_AFloodOfStreamsCostsItsConnectionAndFewRecords(t *testing.T) {
 	for range lost {
 		f.open(f.next, true, fields("GET", "/beyond")...)
 	}
-	if code := f.away(); code != http2.ErrCodeProtocol {
-		t.Errorf("ended with %v", code)
-	}
+	must.Equal(t, f.away(), http2.ErrCodeProtocol, "ended with")
 	close(wait)
 	all := fmt.Sprintf("limit requests_per_client (%d) reached; %d requests of the connection got no answer", requests, lost-(requests-streams))
 	if e := r.records.await(t, all, func(e *audit.Entry) bool { return e.Detail == all }); e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" {
 		t.Errorf("recorded as %+v", e)
 	}
-	if n := h.inside.Load(); n != requests-streams {
-		t.Errorf("%d records wait", n)
-	}
+	must.Equal(t, h.inside.Load(), requests-streams, "records wait")
 	close(h.free)
 	r.awaitLoad("the end of the records", func(s limit.Status) bool { return s.Requests == 0 })
 }
@@ -124,9 +120,7 @@ func TestHeed_ManyRequestsTakenBackCostTheConnection(t *testing.T) {
 	for range back + 1 {
 		takeBack()
 	}
-	if code := f.away(); code != http2.ErrCodeProtocol {
-		t.Errorf("ended with %v", code)
-	}
+	must.Equal(t, f.away(), http2.ErrCodeProtocol, "ended with")
 	says := fmt.Sprintf("taken back more than %d requests", back)
 	if e := r.records.await(t, says, func(e *audit.Entry) bool { return strings.Contains(e.Detail, says) }); e.Decision.Reason != rules.ReasonMalformed || e.Host != "site.test" {
 		t.Errorf("recorded as %+v", e)
@@ -157,9 +151,7 @@ func TestHeed_RequestsAboveTheLimitDelayNoOtherClient(t *testing.T) {
 	if a := other.Answer("GET"); a.StatusCode != 403 {
 		t.Errorf("the other client got %s", a.Status)
 	}
-	if n := h.inside.Load(); n != stopped {
-		t.Errorf("%d decisions are with the recorder", n)
-	}
+	must.Equal(t, h.inside.Load(), stopped, "decisions are with the recorder")
 	close(h.free)
 	f.conn.Close()
 	all := fmt.Sprintf("; %d requests of the connection got no answer", beyond)
@@ -179,9 +171,7 @@ func TestRFC9113_AStreamAboveTheLimitIsRecorded(t *testing.T) {
 	f.open(1, true, fields("GET", "/slow/1")...)
 	f.open(3, false, fields("POST", "/slow/3")...) // half of it is open until the client ends it
 	for _, target := range []string{"/beyond/1", "/beyond/2"} {
-		if got := f.ask(fields("GET", target)...); got != "reset" {
-			t.Errorf("%s: %q", target, got)
-		}
+		must.Equal(t, f.ask(fields("GET", target)...), "reset", target)
 		e := r.records.target(t, target)
 		if e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" || e.Method != "GET" || e.UserAgent != "ExampleBot/4" ||
 			!strings.Contains(e.Detail, "limit streams (2)") || e.Outcome.Status != 0 {
@@ -189,13 +179,9 @@ func TestRFC9113_AStreamAboveTheLimitIsRecorded(t *testing.T) {
 		}
 	}
 	close(wait)
-	if got := f.answer(1); got != "200" {
-		t.Errorf("the first: %q", got)
-	}
+	must.Equal(t, f.answer(1), "200", "the first")
 	for range 5 { // one of two is open
-		if got := f.ask(fields("GET", "/fine")...); got != "200" {
-			t.Errorf("after it: %q", got)
-		}
+		must.Equal(t, f.ask(fields("GET", "/fine")...), "200", "after it")
 	}
 	if n := r.proxy.config.Load.Status().Reached["streams"]; n != 2 {
 		t.Errorf("reached %d times", n)
@@ -209,9 +195,7 @@ func TestRFC9113_ARequestOnASkippedStreamIsRecorded(t *testing.T) {
 	r := newRig(t, hello)
 	f := r.rawH2()
 	f.next = 5
-	if got := f.ask(fields("GET", "/fine")...); got != "200" {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, f.ask(fields("GET", "/fine")...), "200")
 	f.open(3, true, fields("GET", "/skipped")...)
 	if why := f.away(); why != http2.ErrCodeProtocol {
 		t.Error(why)
@@ -233,12 +217,8 @@ func TestRFC9113_BrokenTrailersAreNoRequest(t *testing.T) {
 		t.Error(why)
 	}
 	e := r.records.await(t, "the end of the upload", func(e *audit.Entry) bool { return e.Target == "/upload" && e.Outcome.Err != "" })
-	if e.Method != "POST" {
-		t.Errorf("recorded as %+v", e)
-	}
-	if n := len(r.records.all()); n != 1 {
-		t.Errorf("%d entries", n)
-	}
+	must.Equal(t, e.Method, "POST", "recorded as %+v", e)
+	must.Equal(t, len(r.records.all()), 1, "entries")
 }
 
 // The trailers that a request announces, whatever their names, and whether they come or
@@ -247,14 +227,10 @@ func TestHeed_AnnouncedTrailersKeepNoAnswerBack(t *testing.T) {
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	for _, names := range []string{"t", "t, host", "host", "content-length, t"} {
 		f := r.rawH2()
-		if got := f.ask(fields("GET", "/empty", "trailer", names)...); got != "200" {
-			t.Errorf("%q without content: %q", names, got)
-		}
+		must.Equal(t, f.ask(fields("GET", "/empty", "trailer", names)...), "200", "%q without content", names)
 		f.open(f.next, false, fields("POST", "/upload", "trailer", names)...)
 		f.sent(f.WriteData(f.next-2, true, []byte("content")))
-		if got := f.answer(f.next - 2); got != "200" {
-			t.Errorf("%q with content: %q", names, got)
-		}
+		must.Equal(t, f.answer(f.next-2), "200", "%q with content", names)
 		for _, m := range rawModes {
 			c, prefix := r.raw(m)
 			c.Send("POST " + prefix + "/chunked HTTP/1.1\r\nHost: site.test\r\nTrailer: " + names + "\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")

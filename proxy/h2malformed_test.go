@@ -120,16 +120,12 @@ func TestRFC9113_AStreamThatIsNoRequestLeadsNowhere(t *testing.T) {
 		"not a token in lower case": {"/bad", "X-Upper", "1"}, "not one of a request": {"/bad", ":x", "1"},
 		"more than one field :path": {"/bad", ":path", "/worse"}, "field x contains a control": {"/bad", "x", "a\x00b"},
 	} {
-		if got := f.ask(append(append([]string{}, good...), bad...)...); got != "reset" {
-			t.Errorf("%q: %q", bad, got)
-		}
+		must.Equal(t, f.ask(append(append([]string{}, good...), bad...)...), "reset", "%q", bad)
 		e := r.records.await(t, says, func(e *audit.Entry) bool { return strings.Contains(e.Detail, says) })
 		if e.Decision.Reason != rules.ReasonMalformed || e.Host != "site.test" || e.Target != "/bad" || e.Method != "GET" || e.Outcome.Status != 0 {
 			t.Errorf("recorded as %+v", e)
 		}
-		if got := f.ask(append(append([]string{}, good...), "/fine")...); got != "200" {
-			t.Errorf("after %q: %q", bad, got)
-		}
+		must.Equal(t, f.ask(append(append([]string{}, good...), "/fine")...), "200", "after %q", bad)
 	}
 	for _, seen := range r.site.reached() {
 		if !strings.Contains(seen, "/fine") && !strings.Contains(seen, "/robots.txt") {
@@ -150,9 +146,7 @@ func TestHeed_ARequestTakenBackAtOnceIsNotCalledMalformed(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	r.records.await(t, "all of them", func(e *audit.Entry) bool { ids[e.ID.String()] = true; return len(ids) == 50 })
-	if got := f.ask(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/fine", "connection", "x"); got != "400" {
-		t.Errorf("answered %q", got)
-	}
+	must.Equal(t, f.ask(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/fine", "connection", "x"), "400", "answered")
 	r.records.await(t, "the malformed one", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonMalformed })
 	n := 0
 	for _, e := range r.records.all() {
@@ -160,9 +154,7 @@ func TestHeed_ARequestTakenBackAtOnceIsNotCalledMalformed(t *testing.T) {
 			n++
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d are called malformed, want the last alone", n)
-	}
+	must.Equal(t, n, 1, "are called malformed")
 }
 
 // What HTTP/2 forbids never reaches the site. It is answered and recorded as other
@@ -203,9 +195,7 @@ func TestRFC9113_AMalformedStreamHasAFullAnswerAndEntry(t *testing.T) {
 					e.Target != "/bad%zz?q" || e.UserAgent != "ExampleBot/2" || e.Outcome.Status != b.status || e.Agent == nil {
 					t.Errorf("recorded as %+v", e)
 				}
-				if got := f.ask(good...); got != "200" {
-					t.Errorf("after it: %q", got)
-				}
+				must.Equal(t, f.ask(good...), "200", "after it")
 			}
 		})
 	}
@@ -240,9 +230,7 @@ func TestRFC9113_ABrokenHeaderBlockIsRecorded(t *testing.T) {
 		t.Errorf("recorded as %+v", e)
 	}
 	r.awaitLoad("an end of the connection", func(s limit.Status) bool { return s.Connections == 0 })
-	if n := len(r.records.all()); n != 1 {
-		t.Errorf("%d entries", n)
-	}
+	must.Equal(t, len(r.records.all()), 1, "entries")
 }
 
 // A client that has used up its refusals does not delay the end of its connection, with

@@ -88,9 +88,7 @@ func TestHeed_RefusalNamesRuleLineGroupAndDecision(t *testing.T) {
 	if e.Decision.Verdict != rules.Refuse || e.Outcome.Status != 403 || e.Outcome.FromSite || int(e.Outcome.BytesOut) != len(body) {
 		t.Errorf("record: %+v", e)
 	}
-	if got := resp.Header.Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("Content-Type %q", got)
-	}
+	must.Equal(t, resp.Header.Get("Content-Type"), "application/problem+json", "Content-Type")
 }
 
 // Each method is judged, and OPTIONS for the whole site as its path "/".

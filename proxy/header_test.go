@@ -69,9 +69,7 @@ func TestRequestFieldsOfOneHopStayThere(t *testing.T) {
 func same(t *testing.T, got, want http.Header) {
 	t.Helper()
 	for name := range want {
-		if strings.Join(got[name], "|") != strings.Join(want[name], "|") {
-			t.Errorf("%s: %q, want %q", name, got[name], want[name])
-		}
+		must.Equal(t, strings.Join(got[name], "|"), strings.Join(want[name], "|"), "%s: %q, want %q", name, got[name], want[name])
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok {
@@ -88,9 +86,7 @@ func TestConnectionCannotHideTheUserAgent(t *testing.T) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/page", "User-Agent: curl/8", "Connection: User-Agent"))
 		c.Answer("GET")
-		if got := r.site.last(t, "/page").Header.Get("User-Agent"); got != "curl/8" {
-			t.Errorf("judged as curl/8, the site saw %q", got)
-		}
+		must.Equal(t, r.site.last(t, "/page").Header.Get("User-Agent"), "curl/8", "judged as curl/8, the site saw")
 	})
 }
 
@@ -105,9 +101,7 @@ func TestAnswerFieldsOfOneHopStayThere(t *testing.T) {
 		a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
 		same(t, a.Header, http.Header{"Content-Length": {"2"}, "X-End": {"stays"}, "Set-Cookie": {"a=1", "b=2"},
 			"Via": {"1.0 other", "1.1 rig-7f3a"}, "Date": {"Tue, 15 Nov 1994 08:12:31 GMT"}})
-		if a.body != "ok" {
-			t.Errorf("%q", a.body)
-		}
+		must.Equal(t, a.body, "ok")
 	})
 }
 
@@ -129,9 +123,7 @@ func TestNothingIsInvented(t *testing.T) {
 			if m == mitmH2 {
 				via = "2 rig-7f3a"
 			}
-			if got.Host != host {
-				t.Errorf("Host %q", got.Host)
-			}
+			must.Equal(t, got.Host, host, "Host")
 			same(t, got.Header, http.Header{"Via": {via}})
 		}
 		r.in(t).ask(m, question{method: "POST", path: "/post", body: "x"})

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -54,9 +55,7 @@ func TestHostIsTheTunnelsHost(t *testing.T) {
 		}
 	})
 	for _, seen := range r.site.reached() {
-		if seen != "GET /page" {
-			t.Errorf("the site saw %q", seen)
-		}
+		must.Equal(t, seen, "GET /page", "the site saw")
 	}
 }
 
@@ -187,7 +186,5 @@ func TestRFC9309_EachPortHasRulesOfItsOwn(t *testing.T) {
 		t.Errorf("%s %q", a.Status, a.Body)
 	}
 	e := r.records.await(t, "8080", func(e *audit.Entry) bool { return e.Host == "site.test:8080" })
-	if got := e.Policy.Source().Origin.RobotsURL(); got != "http://site.test:8080/robots.txt" {
-		t.Errorf("judged by %s", got)
-	}
+	must.Equal(t, e.Policy.Source().Origin.RobotsURL(), "http://site.test:8080/robots.txt", "judged by")
 }

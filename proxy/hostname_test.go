@@ -26,9 +26,7 @@ func TestTheTargetOutranksTheHostField(t *testing.T) {
 				t.Errorf("Host %s: %s", host, a.Status)
 				continue
 			}
-			if got := r.site.last(t, path).Host; got != "site.test" {
-				t.Errorf("Host %s: the site was asked as %s", host, got)
-			}
+			must.Equal(t, r.site.last(t, path).Host, "site.test", "Host %s: the site was asked as", host)
 			c.Send(requestTo(host, "GET", prefix, "/private"))
 			if a := c.Answer("GET"); a.StatusCode != 403 {
 				t.Errorf("Host %s: %s for a disallowed page", host, a.Status)
@@ -59,9 +57,7 @@ func TestSpellingsOfAHostInsideTLS(t *testing.T) {
 						t.Errorf("CONNECT %s, %s inside: %d for %s", outside, inside, got, path)
 					}
 				}
-				if got := s.last(t, "/page").Host; got != name {
-					t.Errorf("CONNECT %s, %s inside: the site was asked as %s", outside, inside, got)
-				}
+				must.Equal(t, s.last(t, "/page").Host, name, "CONNECT %s, %s inside: the site was asked as", outside, inside)
 			})
 		}
 	}
@@ -123,9 +119,7 @@ func TestIPv6LiteralsInsideTLS(t *testing.T) {
 			}
 		}
 	}
-	if got := s.last(t, "/page").Host; got != "["+name+"]" {
-		t.Errorf("the site was asked as %s", got)
-	}
+	must.Equal(t, s.last(t, "/page").Host, "["+name+"]", "the site was asked as")
 }
 
 // Names that lead two ways are refused inside TLS as outside.

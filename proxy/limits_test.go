@@ -48,9 +48,7 @@ func isLimit(t *testing.T, a *testkit.Answer, status int, text string) {
 		!strings.Contains(string(a.Body), text) || !strings.Contains(string(a.Body), `urn:heed:limit`) {
 		t.Errorf("%s %q: %s; want %d and %s", a.Status, a.Header["Proxy-Status"], a.Body, status, text)
 	}
-	if waits := status == 429 || status == 503; waits != (a.Header.Get("Retry-After") == "1") {
-		t.Errorf("%s says Retry-After: %q", a.Status, a.Header.Get("Retry-After"))
-	}
+	must.Equal(t, status == 429 || status == 503, (a.Header.Get("Retry-After") == "1"), "%s says Retry-After: %q", a.Status, a.Header.Get("Retry-After"))
 }
 
 // One client does not get all connections, all clients together not more than
@@ -230,9 +228,7 @@ func TestRFC9110_AHeadThatDoesNotComeIs408(t *testing.T) {
 		}
 		c.Closed()
 		e := r.records.await(t, "the late head", func(e *audit.Entry) bool { return e.Client == self && e.Outcome.Status == 408 })
-		if e.Decision.Reason != rules.ReasonLimit {
-			t.Errorf("record %+v", e)
-		}
+		must.Equal(t, e.Decision.Reason, rules.ReasonLimit, "record %+v", e)
 	})
 	c, _ := r.raw(plain)
 	c.Closed()

@@ -28,9 +28,7 @@ func TestViaLoopIsRefused(t *testing.T) {
 			t.Errorf("record %+v", e)
 		}
 		a := r.in(t).ask(m, question{path: "/other", header: []string{"Via: 1.1 rig-7f3a2, 1.1 other-rig-7f3a"}})
-		if a.StatusCode != 200 {
-			t.Errorf("another proxy is no loop: %s", a.Status)
-		}
+		must.Equal(t, a.StatusCode, 200, "another proxy is no loop: %s", a.Status)
 	})
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\nVia: 1.1 rig-7f3a\r\n\r\n")
@@ -77,9 +75,7 @@ func TestProxyingToItselfIsRefused(t *testing.T) {
 		return e.Method == "CONNECT" && e.Host == r.addr && e.Decision.Reason == rules.ReasonLoop
 	})
 	for _, e := range r.records.all() {
-		if e.Outcome.Status != 502 {
-			t.Errorf("a request came back: %+v", e)
-		}
+		must.Equal(t, e.Outcome.Status, 502, "a request came back: %+v", e)
 	}
 }
 

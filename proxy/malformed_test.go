@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -191,8 +192,6 @@ func TestConnectToAURLIsRecordedWithItsHost(t *testing.T) {
 			t.Errorf("%s: %s", target, a.Status)
 		}
 		e := r.records.await(t, target, func(e *audit.Entry) bool { return e.UserAgent == agent })
-		if got := e.Scheme + " " + e.Host; got != want {
-			t.Errorf("%s is recorded as one to %q, want %q", target, got, want)
-		}
+		must.Equal(t, e.Scheme+" "+e.Host, want, "%s is recorded as one to", target)
 	}
 }

@@ -220,9 +220,7 @@ func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
 		t.Errorf("another TLS name: %s", got.Status)
 	}
 	for _, at := range r.site.requests() {
-		if at.Host != "site.test" {
-			t.Errorf("the site was asked as %q", at.Host)
-		}
+		must.Equal(t, at.Host, "site.test", "the site was asked as")
 	}
 	// In a tunnel that heed does not look into, as far as it is seen.
 	r = newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Hosts: hosts, HTTPS: acl.HostOnly}) })

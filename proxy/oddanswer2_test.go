@@ -233,9 +233,7 @@ func TestOddAnswersOverHTTP2(t *testing.T) {
 		t.Run(odd.name, func(t *testing.T) {
 			c, prefix := r.in(t).rawTo(mitmH1, "odd.test")
 			c.Send(requestTo("odd.test", "GET", prefix, fmt.Sprint("/", i), "Accept: text/plain", "TE: trailers"))
-			if got := refusalType(shown(c)); got != odd.h1 {
-				t.Errorf("over HTTP/1 %q, want %q", got, odd.h1)
-			}
+			must.Equal(t, refusalType(shown(c)), odd.h1, "over HTTP/1")
 			want := odd.h2
 			if want == "" {
 				want = odd.h1
@@ -271,9 +269,7 @@ func TestRFC9113_ALongerAnswerIsNoWholeOne(t *testing.T) {
 	r := newRigBefore(t, s)
 	c, prefix := r.in(t).rawTo(mitmH1, "odd.test")
 	c.Send(requestTo("odd.test", "GET", prefix, "/1"))
-	if got := shown(c); got != "200 hello" {
-		t.Errorf("over HTTP/1 %q", got)
-	}
+	must.Equal(t, shown(c), "200 hello", "over HTTP/1")
 	read <- true
 	f := r.in(t).rawH2To("odd.test")
 	f.open(1, true, ":method", "GET", ":scheme", "https", ":authority", "odd.test", ":path", "/2")
@@ -285,9 +281,7 @@ func TestRFC9113_ALongerAnswerIsNoWholeOne(t *testing.T) {
 		}
 	}
 	read <- true
-	if got := f.shown(1); got != ", reset" {
-		t.Errorf("over HTTP/2 %q", got)
-	}
+	must.Equal(t, f.shown(1), ", reset", "over HTTP/2")
 	for _, target := range []string{"/1", "/2"} {
 		r.records.await(t, target, func(e *audit.Entry) bool {
 			return e.Target == target && e.Outcome.Truncated && strings.Contains(e.Outcome.Err, "longer")
@@ -367,9 +361,7 @@ func TestRFC9113_ASiteThatRequiresHTTP1GetsIt(t *testing.T) {
 					t.Errorf("%d: %s %q", n, got.Status, got.body)
 				}
 			}
-			if len(asked) != c.later {
-				t.Errorf("%d requests over HTTP/2", len(asked))
-			}
+			must.Equal(t, len(asked), c.later, "requests over HTTP/2")
 		})
 	}
 }

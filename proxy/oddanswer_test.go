@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // oddAnswers are what sites send as an answer to GET, and what the client of heed gets for it:
@@ -235,9 +236,7 @@ func TestOddAnswers(t *testing.T) {
 		t.Run(odd.name, func(t *testing.T) {
 			c, prefix := r.in(t).rawTo(plain, "odd.test")
 			c.Send(requestTo("odd.test", "GET", prefix, fmt.Sprint("/", i), "Accept: text/plain"))
-			if got := shown(c); got != odd.want {
-				t.Errorf("got  %q\nwant %q", got, odd.want)
-			}
+			must.Equal(t, shown(c), odd.want)
 		})
 	}
 }

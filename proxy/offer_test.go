@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/usage"
 	"heed/rules"
 )
@@ -42,9 +43,7 @@ func TestUse_ASiteIsOfferedWhatCanBeRead(t *testing.T) {
 				s.robots = "User-agent: *\nDisallow: /private\n"
 				r := newRigBefore(t, s, c.settings)
 				r.ask(m, question{path: "/page", header: append([]string{"User-Agent: NewsBot/1.0"}, c.header...)})
-				if arrived := <-got; arrived != c.want {
-					t.Errorf("%q, want %q", arrived, c.want)
-				}
+				must.Equal(t, <-got, c.want)
 			})
 		})
 	}

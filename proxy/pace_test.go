@@ -140,9 +140,7 @@ func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 	})
 	r.ask(plain, question{path: "/quick", header: []string{"User-Agent: quick/1.0"}})
 	r.records.target(t, "/quick")
-	if got := p.told(); got != "answered OK" {
-		t.Errorf("a request that is not paced: %s", got)
-	}
+	must.Equal(t, p.told(), "answered OK", "a request that is not paced")
 	r.ask(plain, question{path: "/obeys", header: []string{"User-Agent: lab/1.0"}})
 	if e := r.records.target(t, "/obeys"); e.DelayAsked != 10*time.Second || !strings.HasPrefix(p.ended(t), "turn, going") {
 		t.Errorf("the delay of a name that the client also obeys: %+v", e)
@@ -308,9 +306,7 @@ func TestHeed_WhoIsNotPaced(t *testing.T) {
 	})
 	r.ask(plain, question{path: "/people", header: []string{"User-Agent: slow/people"}})
 	r.records.target(t, "/people")
-	if got := p.told(); got != "" {
-		t.Errorf("people: %s", got)
-	}
+	must.Equal(t, p.told(), "", "people")
 	r.ask(plain, question{path: "/observed", header: slow})
 	r.records.target(t, "/observed")
 	if len(p.asked) != 1 || !p.asked[0].Observed {

@@ -95,9 +95,7 @@ func TestHeed_GroupsForAPurposeAreObeyedWhereTheyNameIt(t *testing.T) {
 		{"Other/1", "/star", 403}, {"Other/1", "/dataset/2", 200},
 	} {
 		a := r.ask(plain, question{path: c.path, header: []string{"User-Agent: " + c.agent}})
-		if a.StatusCode != c.want {
-			t.Errorf("%s as %s: %s", c.path, c.agent, a.Status)
-		}
+		must.Equal(t, a.StatusCode, c.want, "%s as %s: %s", c.path, c.agent, a.Status)
 	}
 	e := r.records.target(t, "/dataset/1")
 	if e.Decision.Role != rules.Obeyed || e.Decision.Group != "CCBot" || !slices.Equal(e.AlsoObey, clients[0].AlsoObey) {
@@ -110,9 +108,7 @@ func TestHeed_GroupsForAPurposeAreObeyedWhereTheyNameIt(t *testing.T) {
 	p := rules.New(rules.Source{State: rules.Available}, []byte(text))
 	settled := &acl.Rules{Clients: clients}
 	id := settled.For(&clients[0], e.Policy.Source().Origin, time.Now()).Identity("Lab/1", rules.Identify)
-	if d := rules.LongestDelay(id.RateHints(p), time.Now()); d != 7*time.Second {
-		t.Errorf("the delay is %v", d)
-	}
+	must.Equal(t, rules.LongestDelay(id.RateHints(p), time.Now()), 7*time.Second, "the delay")
 }
 
 // A refusal has its length stated, and none of it is left over for a client

@@ -72,9 +72,7 @@ print(answer.status, answer.reason)
 	if n := asked.Load(); n != 2 {
 		t.Errorf("robots.txt was asked for %d times: Retry-After was not true", n)
 	}
-	if got := fmt.Sprint(r.site.reached()); got != "[GET /page]" {
-		t.Errorf("reached the site: %s", got)
-	}
+	must.Equal(t, fmt.Sprint(r.site.reached()), "[GET /page]", "reached the site")
 }
 
 // Scrapy retries without a look at Retry-After, so the delay that polite
@@ -96,7 +94,5 @@ class Spider(scrapy.Spider):
 	if !strings.Contains(out, "GOT 200 the page") || !strings.Contains(out, "'retry/reason_count/503 Service Unavailable'") {
 		t.Errorf("it says:\n%s", out)
 	}
-	if got := fmt.Sprint(r.site.reached()); got != "[GET /page]" {
-		t.Errorf("reached the site: %s", got)
-	}
+	must.Equal(t, fmt.Sprint(r.site.reached()), "[GET /page]", "reached the site")
 }

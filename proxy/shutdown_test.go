@@ -187,7 +187,5 @@ func TestShutdownEndsServe(t *testing.T) {
 	if r.proxy.config.Self.Has(r.addr) {
 		t.Error("the address is still held for heed's own")
 	}
-	if served.Load() != 1 {
-		t.Errorf("%d requests reached the site", served.Load())
-	}
+	must.Equal(t, served.Load(), 1, "requests reached the site")
 }

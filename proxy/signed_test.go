@@ -121,9 +121,7 @@ func TestHeed_NothingIsAddedToASignatureOfTheClient(t *testing.T) {
 				}
 			}
 			if c.want == "" {
-				if o := at.outcome("https", keys); o != "verified" {
-					t.Errorf("%q: %s", c.header, o)
-				}
+				must.Equal(t, at.outcome("https", keys), "verified", "%q", c.header)
 			} else if strings.Join(got, " ") != c.want || strings.Contains(fmt.Sprint(at.Header), "sig1") {
 				t.Errorf("%q: %v arrive", c.header, at.Header)
 			}
@@ -140,9 +138,7 @@ func TestHeed_ARefusedRequestIsNotSigned(t *testing.T) {
 		t.Fatalf("status %d", got.StatusCode)
 	}
 	for _, e := range r.records.all() {
-		if e.SignedKey != "" {
-			t.Errorf("recorded as signed: %s", e.URL())
-		}
+		must.Equal(t, e.SignedKey, "", "recorded as signed: %s", e.URL())
 	}
 }
 
@@ -162,9 +158,7 @@ func TestHeed_ARequestThatNamesAnotherHostIsNotSigned(t *testing.T) {
 		if got := conn.Head("GET"); got.StatusCode != 200 {
 			t.Fatalf("%s: %d", path, got.StatusCode)
 		}
-		if o := r.site.last(t, path).outcome("https", keys); o != c.want {
-			t.Errorf("%s: %s, want %s", path, o, c.want)
-		}
+		must.Equal(t, r.site.last(t, path).outcome("https", keys), c.want, path)
 	}
 }
 
@@ -214,15 +208,11 @@ func TestHeed_ARequestThatIsSentAgainIsSignedAgain(t *testing.T) {
 	seen := map[string]bool{}
 	for _, at := range s.requests() {
 		if at.Target == "/second" {
-			if o := at.outcome("https", keys); o != "verified" {
-				t.Errorf("%s", o)
-			}
+			must.Equal(t, at.outcome("https", keys), "verified")
 			seen[at.Header.Get("Signature")] = true
 		}
 	}
-	if len(seen) != 2 {
-		t.Errorf("%d signatures of the request that is sent twice", len(seen))
-	}
+	must.Equal(t, len(seen), 2, "signatures of the request that is sent twice")
 }
 
 // Heed does not see what is in a tunnel, and signs nothing there; the fetch of robots.txt as

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,12 +24,8 @@ func TestHeed_ADeclaredBrowserLoadsThePartsOfAnAllowedPage(t *testing.T) {
 		}
 		return r.ask(plain, question{path: path, header: header}).StatusCode
 	}
-	if got := load("ShotBot/1", "/private/early.css", "style", "http://site.test/page"); got != 403 {
-		t.Errorf("before its page: %d", got)
-	}
-	if got := load("ShotBot/1", "/page", "", ""); got != 200 {
-		t.Errorf("the page: %d", got)
-	}
+	must.Equal(t, load("ShotBot/1", "/private/early.css", "style", "http://site.test/page"), 403, "before its page")
+	must.Equal(t, load("ShotBot/1", "/page", "", ""), 200, "the page")
 	for _, c := range []struct {
 		name, agent, path, part, page string
 		status                        int
@@ -41,9 +38,7 @@ func TestHeed_ADeclaredBrowserLoadsThePartsOfAnAllowedPage(t *testing.T) {
 		{"a frame", "ShotBot/1", "/private/e", "iframe", "http://site.test/page", 403},
 		{"another client", "curl/8", "/private/f.css", "style", "http://site.test/page", 403},
 	} {
-		if got := load(c.agent, c.path, c.part, c.page); got != c.status {
-			t.Errorf("%s: %d", c.name, got)
-		}
+		must.Equal(t, load(c.agent, c.path, c.part, c.page), c.status, c.name)
 	}
 	e := r.records.target(t, "/private/a.css")
 	if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonSubresource || e.Decision.Line != 3 || e.Settled == "" {

@@ -104,9 +104,7 @@ func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {
 				continue
 			}
 			seen := r.site.requests()[before:]
-			if got := seen[len(seen)-1].Target; got != c.sent {
-				t.Errorf("%q: the site saw %q, want %q", c.target, got, c.sent)
-			}
+			must.Equal(t, seen[len(seen)-1].Target, c.sent, "%q: the site saw", c.target)
 			e := r.records.target(t, c.sent)
 			if e.Decision.Verdict != rules.Allow || c.target != c.sent && !strings.HasSuffix(e.Raw, c.target) {
 				t.Errorf("%q: %+v", c.target, e)
@@ -244,9 +242,7 @@ func TestFragmentsHideNothing(t *testing.T) {
 	r := newRigBefore(t, s)
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		for _, target := range []string{"/end", "/a?x", "/end/."} {
-			if status := r.in(t).askRaw(m, target); status != http.StatusForbidden {
-				t.Errorf("%s: %d", target, status)
-			}
+			must.Equal(t, r.in(t).askRaw(m, target), http.StatusForbidden, target)
 		}
 		for _, target := range []string{"/end#f", "/a?x#f"} {
 			r.in(t).askRaw(m, target)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -107,7 +108,5 @@ func TestThrottleRefusal_UnansweredRequestsAreCounted(t *testing.T) {
 			counted += n
 		}
 	}
-	if counted != statuses[0] {
-		t.Errorf("%d without an answer are counted, not %d", counted, statuses[0])
-	}
+	must.Equal(t, counted, statuses[0], "without an answer are counted")
 }

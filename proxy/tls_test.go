@@ -217,9 +217,7 @@ func TestProtocolIsTheClientsChoice(t *testing.T) {
 		want      string
 	}{{[]string{"h2"}, "h2"}, {[]string{"http/1.1"}, "http/1.1"}, {[]string{"http/1.1", "h2"}, "h2"}, {nil, ""}, {[]string{"h2", "x"}, "h2"}} {
 		c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", offer.protocols...))
-		if got := c.State().NegotiatedProtocol; got != offer.want {
-			t.Errorf("offer %v: %q, want %q", offer.protocols, got, offer.want)
-		}
+		must.Equal(t, c.State().NegotiatedProtocol, offer.want, "offer %v", offer.protocols)
 		if offer.want == "h2" {
 			continue
 		}
@@ -240,9 +238,7 @@ func TestSessionsResume(t *testing.T) {
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(4)
 		for i := range 3 {
 			c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(config)
-			if got := c.State().DidResume; got != (i > 0) {
-				t.Errorf("%s, connection %d: resumed %v", tls.VersionName(version), i+1, got)
-			}
+			must.Equal(t, c.State().DidResume, (i > 0), "%s, connection %d: resumed", tls.VersionName(version), i+1)
 			c.Send(get("", "/private"))
 			if a := c.Answer("GET"); a.StatusCode != 403 {
 				t.Errorf("%s", a.Status)

@@ -84,9 +84,7 @@ func TestTransparent_TLSIsInterceptedByTheNameInTheHello(t *testing.T) {
 				c.Send(originForm(target, "site.test"))
 				got = c.Answer("GET").StatusCode
 			}
-			if got != status {
-				t.Errorf("%s: %d", target, got)
-			}
+			must.Equal(t, got, status, target)
 			if e := r.records.target(t, target); e.Host != "site.test" || e.Scheme != "https" || e.Judged != audit.ByPath {
 				t.Errorf("%s: %+v", target, e)
 			}
@@ -309,9 +307,7 @@ func TestTransparent_OnlyTheClientsThatMayUseHeed(t *testing.T) {
 		t.Error("there was a handshake")
 	}
 	for _, e := range r.records.all() {
-		if e.Decision.Reason != rules.ReasonAccess {
-			t.Errorf("%+v", e.Decision)
-		}
+		must.Equal(t, e.Decision.Reason, rules.ReasonAccess, "%+v", e.Decision)
 	}
 	if len(r.site.requests()) > 0 {
 		t.Errorf("the site saw %v", r.site.reached())

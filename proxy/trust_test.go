@@ -233,9 +233,7 @@ func TestHeed_ThePageNamesTheCure(t *testing.T) {
 	c.Send("GET / HTTP/1.1\r\nHost: " + r.addr + "\r\n\r\n")
 	page := c.Answer("GET")
 	body := string(page.Body)
-	if status := page.Header.Get("Proxy-Status"); status != `"rig-7f3a"; details="a page of this proxy"` {
-		t.Errorf("Proxy-Status is %q", status)
-	}
+	must.Equal(t, page.Header.Get("Proxy-Status"), `"rig-7f3a"; details="a page of this proxy"`, "Proxy-Status")
 	for _, want := range []string{"http://" + r.addr + "/ca.pem", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "keytool", "wget --ca-certificate", "Firefox"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)

@@ -307,9 +307,7 @@ func TestHeed_TheHalvesOfATunnelEndByThemselves(t *testing.T) {
 	expect(t, c.R, "220 ready\r\n")
 	c.Send(strings.Repeat("x", 1<<20))
 	must.OK(t, c.Conn.(*net.TCPConn).CloseWrite())
-	if rest := string(c.Rest()); rest != "1048576 octets" {
-		t.Errorf("the site said %q", rest)
-	}
+	must.Equal(t, string(c.Rest()), "1048576 octets", "the site said")
 	c.Close()
 	e := r.connectTo("echo.test:22")
 	if o := e.Outcome; o.BytesIn != 1<<20 || o.BytesOut != int64(len("220 ready\r\n1048576 octets")) || o.Truncated || o.Err != "" {
@@ -334,14 +332,10 @@ func TestHeed_ASiteMayEndItsHalfOfATunnelFirst(t *testing.T) {
 	}()
 	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22))
 	c := testkit.Dial(t, r.addr).Connect("far.test:22")
-	if rest := string(c.Rest()); rest != "bye" {
-		t.Errorf("the site said %q", rest)
-	}
+	must.Equal(t, string(c.Rest()), "bye", "the site said")
 	c.Send("still here")
 	c.Close()
-	if got := <-heard; got != "still here" {
-		t.Errorf("the site heard %q", got)
-	}
+	must.Equal(t, <-heard, "still here", "the site heard")
 }
 
 // A tunnel through which nothing passes ends, and its record says why.
@@ -401,9 +395,7 @@ func TestShutdownDrainsTunnels(t *testing.T) {
 	r.awaitClosing()
 	ending.Send("more")
 	ending.Conn.(*net.TCPConn).CloseWrite()
-	if rest := string(ending.Rest()); rest != "4 octets" {
-		t.Errorf("a tunnel that ends by itself: %q", rest)
-	}
+	must.Equal(t, string(ending.Rest()), "4 octets", "a tunnel that ends by itself")
 	cutOff()
 	if err := r.awaitShutdown(done); err == nil {
 		t.Error("Shutdown did not say that it cut something off")
@@ -466,9 +458,7 @@ func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
 		c.DialTunnel = upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(through)}).DialTunnel
 	})
 	c := testkit.Dial(t, r.addr).Connect("far.test:22", "Proxy-Authorization: Basic c2VjcmV0", "User-Agent: x/1")
-	if got := string(c.Rest()); got != "from afar" {
-		t.Errorf("through the tunnel came %q", got)
-	}
+	must.Equal(t, string(c.Rest()), "from afar", "through the tunnel came")
 	if want := "CONNECT far.test:22 HTTP/1.1\r\nHost: far.test:22\r\nProxy-Authorization: Basic dTpw\r\n\r\n"; asked.String() != want {
 		t.Errorf("the upstream proxy was asked %q, want %q", asked.String(), want)
 	}
@@ -501,9 +491,7 @@ func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
 	c := testkit.Dial(t, r.addr).Connect("far.test:22")
 	c.Send("question")
 	c.Conn.(*net.TCPConn).CloseWrite()
-	if got := string(c.Rest()); got != "heard question" {
-		t.Errorf("through the tunnel came %q", got)
-	}
+	must.Equal(t, string(c.Rest()), "heard question", "through the tunnel came")
 }
 
 // connWriter is a ResponseWriter whose connection can be taken over.

@@ -191,9 +191,7 @@ func TestUse_APricedLicenceIsNeverAccepted(t *testing.T) {
 			for range 3 {
 				got := r.ask(plain, question{path: "/page", header: []string{"Cookie: id=1", "Authorization: Bearer x"}})
 				if contract {
-					if got.StatusCode != http.StatusOK {
-						t.Errorf("%d %s", got.StatusCode, got.body)
-					}
+					must.Equal(t, got.StatusCode, http.StatusOK, got.body)
 					continue
 				}
 				if p := problemOf(t, got); got.StatusCode != http.StatusForbidden || p.Reason != "licence" || !strings.Contains(p.Quoted["rule"], "0.015") {
@@ -209,9 +207,7 @@ func TestUse_APricedLicenceIsNeverAccepted(t *testing.T) {
 					}
 				}
 			}
-			if fetches != 1 {
-				t.Errorf("%d fetches of the licence", fetches)
-			}
+			must.Equal(t, fetches, 1, "fetches of the licence")
 		})
 	}
 }
@@ -252,9 +248,7 @@ func TestUse_AnExceptionAndObserveModeLetPagesThrough(t *testing.T) {
 			if tt.late {
 				final = *e.Outcome.Late
 			}
-			if final.Verdict != tt.verdict {
-				t.Errorf("recorded: %+v", final)
-			}
+			must.Equal(t, final.Verdict, tt.verdict, "recorded: %+v", final)
 		})
 	}
 }
@@ -376,9 +370,7 @@ func TestUse_ASlowHead(t *testing.T) {
 				t.Errorf("the answer came after %v", waited)
 			}
 			if strict {
-				if resp.StatusCode != http.StatusForbidden {
-					t.Errorf("status %d", resp.StatusCode)
-				}
+				must.Equal(t, resp.StatusCode, http.StatusForbidden, "status")
 				close(goOn)
 				return
 			}

@@ -90,9 +90,7 @@ func TestUse_CodedPages(t *testing.T) {
 					eachMode(t, []mode{plain, mitmH2}, func(t *testing.T, m mode) {
 						got := r.in(t).ask(m, question{path: "/page"})
 						if purpose == "search" {
-							if got.StatusCode != http.StatusForbidden {
-								t.Errorf("%d", got.StatusCode)
-							}
+							must.Equal(t, got.StatusCode, http.StatusForbidden)
 							return
 						}
 						trailer := got.Trailer.Get("X-Sum")
@@ -245,9 +243,7 @@ func TestUse_AnUnreadableLicence(t *testing.T) {
 			}
 			r := newRigBefore(t, s, changes...)
 			got := r.ask(plain, question{path: "/page"})
-			if (got.StatusCode == http.StatusForbidden) != c.refused {
-				t.Errorf("%d %s", got.StatusCode, got.body)
-			}
+			must.Equal(t, got.StatusCode == http.StatusForbidden, c.refused, "%d %s", got.StatusCode, got.body)
 			if e := r.records.target(t, "/page"); !strings.Contains(e.Signals, "cannot be read") || c.refused && e.Decision.Reason != rules.ReasonLicence {
 				t.Errorf("recorded: %v %s", e.Decision, e.Signals)
 			}

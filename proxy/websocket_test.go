@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/http1"
 )
 
@@ -94,9 +95,7 @@ func TestWebSocketClosesFromEitherSide(t *testing.T) {
 			}
 			select {
 			case got := <-ended:
-				if got != path {
-					t.Errorf("%s ended, not %s", got, path)
-				}
+				must.Equal(t, got, path, "ended")
 			case <-time.After(testkit.Patience):
 				t.Fatalf("the %s closed and the other side was not told", side)
 			}

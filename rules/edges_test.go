@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -94,9 +95,7 @@ func TestHeed_HTMLWithoutARuleIsNoFile(t *testing.T) {
 			t.Errorf("%q: %+v, want %s", body, d, want)
 		}
 		flagged := p.Source().Note != ""
-		if flagged != (want == rules.ReasonRobotsUnavailable) {
-			t.Errorf("%q: note %q", body, p.Source().Note)
-		}
+		must.Equal(t, flagged, want == rules.ReasonRobotsUnavailable, "%q: note %q", body, p.Source().Note)
 		if again := p.With(rules.Source{State: rules.Available}); again.Source().State != p.Source().State {
 			t.Errorf("%q: a confirmed copy is in state %v", body, again.Source().State)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // blanks are what servers cut from the end of a target, as octets: the blanks of Unicode and
@@ -92,9 +94,7 @@ func TestHeed_NamesThatEndInOctetsOfBlanks(t *testing.T) {
 		}
 		x := p.Explain(nil, NewTarget(c.target))
 		last := x.Readings[len(x.Readings)-1]
-		if got := last.Results[len(last.Results)-1].Verdict; got != c.want {
-			t.Errorf("%q for %q: the explanation ends with %v", c.rules, c.target, got)
-		}
+		must.Equal(t, last.Results[len(last.Results)-1].Verdict, c.want, "%q for %q: the explanation ends with", c.rules, c.target)
 	}
 }
 
@@ -109,8 +109,6 @@ func TestHeed_StatementsCountForTrimmedTargets(t *testing.T) {
 		for _, s := range p.Select(NewTarget(target), Standard, Longest, nil) {
 			got = append(got, fmt.Sprint(s.Of))
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: %s, want %s", target, got, want)
-		}
+		must.Equal(t, strings.Join(got, " "), want, "%q: %s, want %s", target, got, want)
 	}
 }

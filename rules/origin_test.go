@@ -45,9 +45,7 @@ func TestRFC9309_OriginsAreSchemeHostAndPort(t *testing.T) {
 		if err != nil || o.String() != c.want {
 			t.Errorf("%s://%s is %s (%v), want %s", c.scheme, c.authority, o, err, c.want)
 		}
-		if o.RobotsURL() != c.want+"/robots.txt" {
-			t.Errorf("%s has its robots.txt at %s", o, o.RobotsURL())
-		}
+		must.Equal(t, o.RobotsURL(), c.want+"/robots.txt", "%s has its robots.txt at", o)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -52,9 +53,7 @@ func TestConner_RateHintsOfTheGroupsThatGovern(t *testing.T) {
 		{"Night/1", "04:30", "night: 0s (line 0), from 05:00 on (line 15)"},
 		{"Night/1 quick/1", "23:00", "night: 0s (line 0); fast,quick: 2s (line 8)"},
 	} {
-		if got := hints(c.agent, c.at, file...); got != c.want {
-			t.Errorf("%s at %s: %s\nwant %s", c.agent, c.at, got, c.want)
-		}
+		must.Equal(t, hints(c.agent, c.at, file...), c.want, "%s at %s", c.agent, c.at)
 	}
 }
 
@@ -65,9 +64,7 @@ func TestHeed_RateHintsOutsideAnyGroup(t *testing.T) {
 		t.Error(got)
 	}
 	for _, line := range []string{"Crawl-delay: -1", "Crawl-delay: soon", "Crawl-delay: 0", "Request-rate: 0/5", "Visit-time: 0900-0900", "Visit-time: now"} {
-		if got := hints("Any/1", "12:00", "User-agent: *", line, "Disallow: /p"); got != "" {
-			t.Errorf("%s: %s", line, got)
-		}
+		must.Equal(t, hints("Any/1", "12:00", "User-agent: *", line, "Disallow: /p"), "", line)
 	}
 }
 
@@ -80,9 +77,7 @@ func TestHeed_RateHintsAreBounded(t *testing.T) {
 	}
 	p := rules.New(rules.Source{State: rules.Available}, []byte(b.String()))
 	all := p.RateHints(rules.Identify("one/1"))
-	if len(all) != 16 {
-		t.Errorf("%d groups", len(all))
-	}
+	must.Equal(t, len(all), 16, "groups")
 	for _, w := range all {
 		if len(w.Group) > 80 {
 			t.Errorf("a name of %d octets", len(w.Group))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -133,9 +134,7 @@ func compareSites(t *testing.T, files []siteFile, targets, agents []string) (que
 func TestHeed_FilesOfSitesMeanTheirPlainFile(t *testing.T) {
 	t.Parallel()
 	targets := siteTargets()
-	if len(targets) != 200 {
-		t.Errorf("%d targets", len(targets))
-	}
+	must.Equal(t, len(targets), 200, "targets")
 	questions, differences := compareSites(t, siteFiles, targets, siteAgents)
 	t.Logf("%d questions, %d differences", questions, differences)
 }

@@ -66,9 +66,7 @@ func TestHeed_ADigestIsHexadecimal(t *testing.T) {
 	t.Parallel()
 	// The SHA-256 of no octets (FIPS 180-4).
 	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	if got := DigestOf(nil).String(); got != empty {
-		t.Errorf("of nothing: %s", got)
-	}
+	must.Equal(t, DigestOf(nil).String(), empty, "of nothing")
 	var d Digest
 	if err := d.UnmarshalText([]byte(empty)); err != nil || d != DigestOf(nil) {
 		t.Errorf("%s, %v", d, err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -66,13 +67,9 @@ func TestHeed_AnAgentIsShownByTheNameOfTheRobot(t *testing.T) {
 		"Mozilla/5.0 (X11; Ubuntu; en)": "ubuntu",
 		"":                              "",
 	} {
-		if got := rules.Identify(header).Name(); got != want {
-			t.Errorf("%q is shown as %q, want %q", header, got, want)
-		}
+		must.Equal(t, rules.Identify(header).Name(), want, "%q is shown as", header)
 	}
-	if got := rules.Declare("fetcher", "otherbot").Name(); got != "fetcher" {
-		t.Errorf("declared: %q", got)
-	}
+	must.Equal(t, rules.Declare("fetcher", "otherbot").Name(), "fetcher", "declared")
 	if a := rules.Identify("Mozilla/5.0 (Windows; fr) VoilaBot"); len(a.Tokens) != 2 || a.Tokens[0].Name != "fr" {
 		t.Errorf("judged as %v: that is another engine", a.Tokens)
 	}
@@ -133,9 +130,7 @@ func TestHeed_ConcurrentDecisionsForManyAgents(t *testing.T) {
 			for i := range 500 {
 				n := (i*7 + worker) % 200
 				d := p.Decide(rules.Identify(fmt.Sprintf("n%d/1", n)), rules.NewTarget("/7"))
-				if (d.Verdict == rules.Refuse) != (n == 7) {
-					t.Errorf("n%d: %+v", n, d)
-				}
+				must.Equal(t, d.Verdict == rules.Refuse, n == 7, "n%d: %+v", n, d)
 			}
 		})
 	}
@@ -151,9 +146,7 @@ func TestRFC9309_StatesDecideWithoutRules(t *testing.T) {
 		rules.Unavailable: {Verdict: rules.Allow, Reason: rules.ReasonRobotsUnavailable},
 	} {
 		p := rules.New(rules.Source{State: state}, body)
-		if d := p.Decide(nil, rules.NewTarget("/")); d != want {
-			t.Errorf("state %d: %+v", state, d)
-		}
+		must.Equal(t, p.Decide(nil, rules.NewTarget("/")), want, "state %d", state)
 		if d := p.Decide(nil, rules.NewTarget("/robots.txt")); d.Reason != rules.ReasonRobotsTxt || d.Verdict != rules.Allow {
 			t.Errorf("state %d: robots.txt: %+v", state, d)
 		}

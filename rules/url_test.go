@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -14,9 +15,7 @@ func TestEscapePercents(t *testing.T) {
 		"/%%20": "/%25%20", "/a?%zz": "/a?%zz", "http://h.test/%zz?%zz": "http://h.test/%25zz?%zz", "http://h%zz.test/%zz": "http://h%zz.test/%25zz",
 		"http://h.test?%zz": "http://h.test?%zz", "h.test:443%zz": "h.test:443%zz",
 	} {
-		if got := rules.EscapePercents(target); got != want {
-			t.Errorf("%q: %q, want %q", target, got, want)
-		}
+		must.Equal(t, rules.EscapePercents(target), want, "%q", target)
 	}
 }
 

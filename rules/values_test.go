@@ -78,9 +78,7 @@ func TestHeed_ValuesOfOtherFields(t *testing.T) {
 		{rules.CleanParam, "", none},
 		{rules.Noindex, "5", none},
 	} {
-		if got := said(rules.Field{Kind: c.kind, Value: c.value}); got != c.want {
-			t.Errorf("%v: %s says %q, want %q", c.kind, c.value, got, c.want)
-		}
+		must.Equal(t, said(rules.Field{Kind: c.kind, Value: c.value}), c.want, "%v: %s says", c.kind, c.value)
 	}
 }
 
@@ -130,9 +128,7 @@ func TestHeed_WindowsMayGoOverMidnight(t *testing.T) {
 		{clock.Window{From: 1320, To: 360}, "06:00", false},
 		{clock.Window{From: 1320, To: 360}, "12:00", false},
 	} {
-		if got := c.window.Contains(at(c.clock)); got != c.isContained {
-			t.Errorf("%v contains %s: %v", c.window, c.clock, got)
-		}
+		must.Equal(t, c.window.Contains(at(c.clock)), c.isContained, "%v contains %s", c.window, c.clock)
 	}
 }
 
@@ -171,9 +167,7 @@ Content-Signal: h
 		"Other": "a:file b:group c:group d:group,apart e:group f:group,apart g:other h:other,apart",
 		"Bot":   "a:file b:other c:other d:other,apart e:other f:other,apart g:group h:group,apart",
 	} {
-		if got := list(agent); got != want {
-			t.Errorf("%s:\ngot  %s\nwant %s", agent, got, want)
-		}
+		must.Equal(t, list(agent), want, agent)
 	}
 	if got := p.Fields(nil, rules.CrawlDelay); got != nil {
 		t.Errorf("fields that are not there: %v", got)

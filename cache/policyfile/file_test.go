@@ -299,9 +299,7 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 			path := filepath.Join(dir, "policies.db")
 			must.OK(t, os.WriteFile(path, bad, 0o600))
 			f, heard := openFile(t, dir, 1<<30)
-			if n := right(t, f, want); n != 0 {
-				t.Errorf("%d policies are found", n)
-			}
+			must.Equal(t, right(t, f, want), 0, "policies are found")
 			if !strings.Contains(heard.String(), "is damaged: it was set aside, and policies are fetched anew") ||
 				!strings.Contains(heard.String(), "moved_to="+path+".damaged") {
 				t.Errorf("the log heard %q", heard)

@@ -505,9 +505,7 @@ func TestHeed_TwoWithOneFile(t *testing.T) {
 	if !first.Flush() || second.Flush() {
 		t.Errorf("the first has %+v, the second %+v", first.Health(), second.Health())
 	}
-	if why := second.Health().Why; why != errInUse.Error() {
-		t.Errorf("the second says %q", why)
-	}
+	must.Equal(t, second.Health().Why, errInUse.Error(), "the second says")
 	if got, _, ok := b.Load("second"); !ok || string(got) != "b" {
 		t.Errorf("the second has %q of what it saved", got)
 	}

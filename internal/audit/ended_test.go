@@ -59,13 +59,9 @@ func TestHeed_LinesThatWaitAreBounded(t *testing.T) {
 		_ = l.Decided(e)
 		l.Ended(e)
 	}
-	if n := bytes.Count(out.Bytes(), []byte("\n")); n != maxEnded {
-		t.Errorf("%d of %d lines are written", n, maxEnded+7)
-	}
+	must.Equal(t, bytes.Count(out.Bytes(), []byte("\n")), maxEnded, "of %d lines are written", maxEnded+7)
 	l.Close("stopped")
-	if n := bytes.Count(out.Bytes(), []byte("\n")); n != maxEnded+7 {
-		t.Errorf("%d of %d lines are written at the end", n, maxEnded+7)
-	}
+	must.Equal(t, bytes.Count(out.Bytes(), []byte("\n")), maxEnded+7, "of %d lines are written at the end", maxEnded+7)
 }
 
 // A decision that another recorder refuses ends before its exchange, which goes on to

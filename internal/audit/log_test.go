@@ -51,9 +51,7 @@ func TestHeed_ADecisionIsOneLineWhenItsExchangeHasEnded(t *testing.T) {
 		"msg": "decision", "agent": "examplebot", "agent_from": "user-agent", "verdict": "refuse", "reason": "rule", "group": "*",
 		"rule": "Disallow: /x", "line": 2.0, "status": 403.0, "by": "heed", "bytes_out": 7.0, "duration_ms": 1000.0, "judged": "path",
 	} {
-		if all[0][key] != want {
-			t.Errorf("%s is %v, not %v", key, all[0][key], want)
-		}
+		must.Equal(t, all[0][key], want, key)
 	}
 }
 

@@ -81,13 +81,9 @@ func TestHeed_WhatBecameOfARequestIsOneWord(t *testing.T) {
 		"failed":          partEntry("", rules.Allow, 502, false),
 		"tunnelled":       {Method: "CONNECT", Decision: rules.Decision{Verdict: rules.Allow}, Outcome: Outcome{Status: 200}},
 	} {
-		if got := e.Became(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		must.Equal(t, e.Became(), want)
 	}
 	last := partEntry("", rules.Allow, 200, false)
 	last.Method = "TRACE"
-	if got := last.Became(); got != "answered" {
-		t.Errorf("a TRACE that was not to go further: got %s", got)
-	}
+	must.Equal(t, last.Became(), "answered", "a TRACE that was not to go further")
 }

@@ -168,14 +168,10 @@ func TestAHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T) {
 	p := newPlace(t)
 	p.ok("run", "--quiet", "--", "true")
 	h := testkit.Start(t, testkit.Options{State: p.state})
-	if got := p.pid(); got != h.Pid() {
-		t.Errorf("the heed is %d, want %d", got, h.Pid())
-	}
+	must.Equal(t, p.pid(), h.Pid(), "the heed")
 	p.ok("run", "--quiet", "--", "true") // joins, whatever its settings are
 	h.Signal(syscall.SIGTERM)
-	if status := h.Exit(); status != 0 {
-		t.Errorf("exit status %d", status)
-	}
+	must.Equal(t, h.Exit(), 0, "exit status")
 }
 
 func TestASecondSignalEndsHeedAtOnce(t *testing.T) {
@@ -294,9 +290,7 @@ func TestALongStateDirectoryWorksLikeAnyOther(t *testing.T) {
 	p := newPlace(t)
 	p.state = filepath.Join(p.state, strings.Repeat("long", 40))
 	s := newSite(t)
-	if got := p.ok("run", "--quiet", "--", "curl", "-sS", s.url); got != "page" {
-		t.Errorf("through heed: %q", got)
-	}
+	must.Equal(t, p.ok("run", "--quiet", "--", "curl", "-sS", s.url), "page", "through heed")
 	if p.pid() == 0 {
 		t.Error("its heed is not found")
 	}

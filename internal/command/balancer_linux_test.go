@@ -124,9 +124,7 @@ agent = ["newsbot"]
 		{"127.0.0.4", "ann:sesame", "/open", 403}, // access
 	} {
 		for i := range 2 * len(heeds) { // one connection each, and that by which HAProxy was awaited may come between them
-			if got := status(t, clientAt(balancer, c.from, c.user), site.URL+c.path+fmt.Sprint(i)); got != c.status {
-				t.Errorf("%+v: %d", c, got)
-			}
+			must.Equal(t, status(t, clientAt(balancer, c.from, c.user), site.URL+c.path+fmt.Sprint(i)), c.status, "%+v", c)
 		}
 	}
 	for _, h := range heeds {
@@ -140,12 +138,8 @@ agent = ["newsbot"]
 	for range 24 { // more than ten for each heed
 		status(t, clientAt(balancer, "127.0.0.5", "ann:guess"), site.URL+"/open")
 	}
-	if got := status(t, clientAt(balancer, "127.0.0.5", "ann:guess"), site.URL+"/open"); got != 429 {
-		t.Errorf("the client that guesses passwords gets %d", got)
-	}
-	if got := status(t, clientAt(balancer, "127.0.0.3", "ann:sesame"), site.URL+"/open"); got != 200 {
-		t.Errorf("another client of the load balancer gets %d", got)
-	}
+	must.Equal(t, status(t, clientAt(balancer, "127.0.0.5", "ann:guess"), site.URL+"/open"), 429, "the client that guesses passwords gets")
+	must.Equal(t, status(t, clientAt(balancer, "127.0.0.3", "ann:sesame"), site.URL+"/open"), 200, "another client of the load balancer gets")
 	turnsOfClients(t, balancer, heeds)
 	forged := testkit.On(t, dialFrom(t, "127.0.0.9", heeds[0].Addr))
 	forged.Send("PROXY TCP4 127.0.0.3 127.0.0.1 1 2\r\nGET " + site.URL + "/forged HTTP/1.1\r\n\r\n")

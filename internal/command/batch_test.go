@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestBatchAnswersEachLineInItsPlace(t *testing.T) {
@@ -98,8 +99,6 @@ func TestBatchAnswersBeforeTheNextQuestion(t *testing.T) {
 			}
 		}
 		inWrite.Close()
-		if status := <-ended; status != 0 {
-			t.Errorf("status %d", status)
-		}
+		must.Equal(t, <-ended, 0, "status")
 	}
 }

@@ -98,9 +98,7 @@ func TestConfigShow_ShowsEverySetting(t *testing.T) {
 		}
 	}
 	for text, times := range map[string]int{"crawl = false\n": 1, "via = false\n": 1, "never_allow = false\n": 2, "pprof = false\n": 1} {
-		if strings.Count(s.out, text) != times {
-			t.Errorf("%q is not shown %d times:\n%s", text, times, s.out)
-		}
+		must.Equal(t, strings.Count(s.out, text), times, "%q is not shown %d times:\n%s", text, times, s.out)
 	}
 }
 
@@ -164,9 +162,7 @@ func TestAListOfHostsThatPinIsUsedWhenAskedFor(t *testing.T) {
 		{asked, "www.example.org", acl.Intercept},
 		{asked + "[[host]]\nmatch = [\"mtalk.google.com\"]\nhttps = \"refuse\"\n", "mtalk.google.com", acl.NoHTTPS},
 	} {
-		if got := https(c.text, c.host); got != c.want {
-			t.Errorf("with %q, https to %s is %v, want %v", c.text, c.host, got, c.want)
-		}
+		must.Equal(t, https(c.text, c.host), c.want, "with %q, https to %s", c.text, c.host)
 	}
 	if said := strings.Join(fixture.Settings(t, asked).Unjudged(), "\n"); !strings.Contains(said, "hosts that are known to pin certificates (heed config pinned) is judged by its host alone") {
 		t.Errorf("at the start heed says %q", said)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // laboratory is the sites of a comparison, of several kinds, and where they are.
@@ -136,9 +137,7 @@ func TestTwoCrawlersUnderTheSameRules(t *testing.T) {
 		want := l.want(name)
 		if got := l.crawl(agent, name+".db", "--policies", "one.db"); !maps.Equal(got, want) {
 			for url, status := range want {
-				if got[url] != status {
-					t.Errorf("%s: %s is %s, not %s", agent, url, got[url], status)
-				}
+				must.Equal(t, got[url], status, "%s: %s", agent, url)
 			}
 		}
 		l.sameCounts(agent, name+".db", want, asked)

@@ -137,9 +137,7 @@ func askAtOnce(t *testing.T, heeds []*testkit.Heed, n, requests int, sending fun
 				address, want = fmt.Sprintf("http://s%d.test/private", n), http.StatusForbidden
 			}
 			sending()
-			if got := status(t, c, address); got != want {
-				t.Errorf("%s through heed %d: status %d, want %d", address, i%len(heeds), got, want)
-			}
+			must.Equal(t, status(t, c, address), want, "%s through heed %d: status", address, i%len(heeds))
 		})
 	}
 	all.Wait()
@@ -165,9 +163,7 @@ func TestAKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
 		c := client(t, heeds[i])
 		for range 50 {
 			all.Go(func() {
-				if got := status(t, c, "http://s0.test/page"); got != http.StatusOK {
-					t.Errorf("through heed %d: status %d", i, got)
-				}
+				must.Equal(t, status(t, c, "http://s0.test/page"), http.StatusOK, "through heed %d: status", i)
 			})
 		}
 	}
@@ -280,9 +276,7 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 		return cacheCommand(t, t.TempDir(), append([]string{verb, "--fleet", "--config", config}, args...)...)
 	}
 	for i, h := range heeds {
-		if got := status(t, client(t, h), "http://"+site.name(0)+"/page"); got != http.StatusOK {
-			t.Errorf("through heed %d: status %d", i, got)
-		}
+		must.Equal(t, status(t, client(t, h), "http://"+site.name(0)+"/page"), http.StatusOK, "through heed %d: status", i)
 	}
 	if out, errs, code := ofFleet("list"); code != 0 || !strings.Contains(out, "http://s0.test") || strings.Count(out, "\n") != 1 {
 		t.Errorf("list: status %d\n%s%s", code, out, errs)
@@ -361,9 +355,7 @@ func TestNothingSecretIsInTheStore(t *testing.T) {
 		config := strings.Replace(site.config("heed", "redis://"+store.Addr), "[upstream.resolve]\n", fmt.Sprintf(
 			"[upstream]\nproxy = \"http://user:%s@proxy.test:1\"\n[upstream.resolve]\n\"proxy.test:1\" = %q\n", password, site.server.Listener.Addr()), 1)
 		h := testkit.Start(t, testkit.Options{Config: config})
-		if got := status(t, client(t, h), "http://s0.test/private"); got != http.StatusForbidden {
-			t.Errorf("status %d", got)
-		}
+		must.Equal(t, status(t, client(t, h), "http://s0.test/private"), http.StatusForbidden, "status")
 	}
 	keys := store.CLI("keys", "*:policy")
 	for key := range strings.FieldsSeq(keys) {
@@ -372,9 +364,7 @@ func TestNothingSecretIsInTheStore(t *testing.T) {
 			t.Errorf("a password is in the store:\n%s", all)
 		}
 	}
-	if len(spaces) != 1 {
-		t.Errorf("%d spaces for one way to the sites: %s", len(spaces), keys)
-	}
+	must.Equal(t, len(spaces), 1, "spaces for one way to the sites: %s", keys)
 }
 
 // A password that was rotated in the file of fleet.url is in force after a reload; another

@@ -80,9 +80,7 @@ func newCrowd(t *testing.T, heeds []*testkit.Heed, clients int) *crowd {
 					return
 				}
 				resp.Body.Close()
-				if resp.StatusCode != http.StatusOK {
-					t.Errorf("status %d", resp.StatusCode)
-				}
+				must.Equal(t, resp.StatusCode, http.StatusOK, "status")
 			}
 		})
 	}
@@ -180,13 +178,9 @@ func TestAHeedWithoutItsStoreFromTheStartIsNotReady(t *testing.T) {
 	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), "has not reached the store of its fleet, "+store.Addr) || len(starts(site)) > 0 {
 		t.Errorf("status %d, %d requests at the site\n%s", resp.StatusCode, len(starts(site)), body)
 	}
-	if got := status(t, c, page+"robots.txt"); got != http.StatusOK {
-		t.Errorf("a request without a delay: status %d", got)
-	}
+	must.Equal(t, status(t, c, page+"robots.txt"), http.StatusOK, "a request without a delay: status")
 	ready := func() int { return status(t, http.DefaultClient, "http://"+admin+"/readyz") }
-	if got := ready(); got != http.StatusServiceUnavailable {
-		t.Errorf("/readyz: status %d", got)
-	}
+	must.Equal(t, ready(), http.StatusServiceUnavailable, "/readyz: status")
 	if out, _, code := commandBeside(t, h.State, "status", "--ready"); code != 1 || !strings.Contains(out, "not ready: the fleet's store "+store.Addr+" was never reached") {
 		t.Errorf("heed status: exit %d\n%s", code, out)
 	}
@@ -248,14 +242,10 @@ func TestWhatASiteAsksOneHeedForAllKeep(t *testing.T) {
 	}
 	store.Await("both listen", func() bool { return store.Count("publish", "heed:1:pauses", "no message") == 2 })
 	one, other := client(t, heeds[0]), client(t, heeds[1])
-	if got := status(t, other, "http://site.test/"); got != http.StatusOK {
-		t.Errorf("before: status %d", got)
-	}
+	must.Equal(t, status(t, other, "http://site.test/"), http.StatusOK, "before: status")
 	status(t, one, "http://site.test/?after=3")
 	awaitHeld(t, store, heeds[1])
-	if got := status(t, other, "http://site.test/"); got != http.StatusOK {
-		t.Errorf("after the pause: status %d", got)
-	}
+	must.Equal(t, status(t, other, "http://site.test/"), http.StatusOK, "after the pause: status")
 	all := testkit.Pages(site.Starts(), "http://site.test")
 	if gap := all[2].At.Sub(all[1].At); gap < 3*time.Second-20*time.Millisecond {
 		t.Errorf("the other heed came after %v", gap)
@@ -312,9 +302,7 @@ func TestAFleetKeepsTheDelayOfAnAddressForAllItsNames(t *testing.T) {
 		for i := range names {
 			all.Go(func() {
 				for range 2 {
-					if got := status(t, pacedClient(t, h), "http://"+hosts[i]+"/"); got != http.StatusOK {
-						t.Errorf("%s: status %d", hosts[i], got)
-					}
+					must.Equal(t, status(t, pacedClient(t, h), "http://"+hosts[i]+"/"), http.StatusOK, "%s: status", hosts[i])
 				}
 			})
 		}

@@ -95,9 +95,7 @@ func TestRFC9113_TheInterceptedSideConforms(t *testing.T) {
 			cases[name] = cases[name] || passed
 		}
 	}
-	if len(cases) != 146 {
-		t.Errorf("%d cases ran", len(cases))
-	}
+	must.Equal(t, len(cases), 146, "cases ran")
 	failed := 0
 	for name, passed := range cases {
 		why, known := knownFailures[name]

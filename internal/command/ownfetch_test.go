@@ -48,9 +48,7 @@ func TestHeedsOwnFetchPassesTheProxyThatAsks(t *testing.T) {
 				return false
 			}
 			resp.Body.Close()
-			if resp.StatusCode != want {
-				t.Errorf("%s: %s, want %d", path, resp.Status, want)
-			}
+			must.Equal(t, resp.StatusCode, want, "%s: %s, want %d", path, resp.Status, want)
 			return true
 		})
 	}

@@ -88,9 +88,7 @@ func TestPlan_OfWhatHeedRecordedHasTheSamePages(t *testing.T) {
 	for path, status := range map[string]int{"/open": 200, "/private/x": 403} {
 		resp := must.Get(client.Get(site.URL + path))(t)
 		resp.Body.Close()
-		if resp.StatusCode != status {
-			t.Errorf("%s: %s", path, resp.Status)
-		}
+		must.Equal(t, resp.StatusCode, status, "%s: %s", path, resp.Status)
 		h.AwaitURL(site.URL + path)
 	}
 	h.Signal(syscall.SIGTERM)

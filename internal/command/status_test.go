@@ -13,6 +13,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 )
 
@@ -61,9 +62,7 @@ func TestFleetWordsNameWhatIsAway(t *testing.T) {
 		"a.test:1, shared, but its nodes b.test:1, c.test:1 are away for 5s: refused; no turns are given at sites whose keys are there until it was reached once":       {Heeds: 1, Unreached: true, Away: true, Nodes: []string{"b.test:1", "c.test:1"}},
 	} {
 		h.Hosts, h.Since, h.Why = "a.test:1", now.Add(-5*time.Second), "refused"
-		if got := fleetWords(&h, now); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, fleetWords(&h, now), want)
 	}
 }
 
@@ -115,9 +114,7 @@ func TestStatusWithoutAHeedIsOne(t *testing.T) {
 	for _, c := range []StatusCmd{{}, {Quiet: true}, {JSON: true}} {
 		var out, errs bytes.Buffer
 		app := &console.App{Stdout: &out, Stderr: &errs, Now: time.Now}
-		if status := app.Fail(c.Run(app)); status != 1 {
-			t.Errorf("%+v: status %d", c, status)
-		}
+		must.Equal(t, app.Fail(c.Run(app)), 1, "%+v: status", c)
 		said := out.String() + errs.String()
 		if c.Quiet != (said == "") || c.JSON != strings.HasPrefix(said, `{"well":false`) {
 			t.Errorf("%+v: it says %q", c, said)

@@ -64,9 +64,7 @@ func TestHeed_NginxCompressesForRequestsWithoutVia(t *testing.T) {
 	}
 	for name, via := range map[string]bool{"with.test": true, "without.test": false} {
 		for _, hit := range o.HitsOf(name, "/page.html") {
-			if (hit.Via != "") != via {
-				t.Errorf("%s saw %+v", name, hit)
-			}
+			must.Equal(t, hit.Via != "", via, "%s saw %+v", name, hit)
 		}
 	}
 }

@@ -92,9 +92,7 @@ func (p *pod) once(site string, variables ...string) *testkit.Heed {
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr}), DisableKeepAlives: true}}
 	r := must.Get(client.Get(site + "/open"))(p.t)
 	r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		p.t.Errorf("status %d", r.StatusCode)
-	}
+	must.Equal(p.t, r.StatusCode, http.StatusOK, "status")
 	h.Signal(syscall.SIGTERM)
 	h.Exit()
 	return h
@@ -104,9 +102,7 @@ func (p *pod) once(site string, variables ...string) *testkit.Heed {
 func (p *pod) refused(options testkit.Options, parts ...string) {
 	p.t.Helper()
 	h := testkit.Launch(p.t, options)
-	if status := h.Exit(); status != 2 {
-		p.t.Errorf("status %d", status)
-	}
+	must.Equal(p.t, h.Exit(), 2, "status")
 	for _, part := range parts {
 		if !strings.Contains(h.Stderr(), part) {
 			p.t.Errorf("%q is missing in:\n%s", part, h.Stderr())

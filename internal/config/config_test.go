@@ -253,9 +253,7 @@ https = "refuse"
 	} {
 		o := must.Get(rules.ParseOrigin("https", host))(t)
 		out := r.For(nil, o, time.Now())
-		if got := out.HTTPS(); got != want {
-			t.Errorf("%s: %s, want %s", host, got, want)
-		}
+		must.Equal(t, out.HTTPS(), want, host)
 		if ok, ports := out.TunnelsTo(o); host == "www.example.org" && (!ok || ports != "443, 8443") {
 			t.Errorf("tunnels go to %s", ports)
 		}

@@ -59,9 +59,7 @@ func TestHeed_TheSettingsFileIsChosenAndTheErrorSaysWhy(t *testing.T) {
 			case err == nil && got.Contact != c.contact:
 				t.Errorf("contact %q, want %q", got.Contact, c.contact)
 			}
-			if c.flags.Chosen(a) != c.chosen {
-				t.Errorf("chosen: %v", !c.chosen)
-			}
+			must.Equal(t, c.flags.Chosen(a), c.chosen, "chosen: %v", !c.chosen)
 		})
 	}
 }

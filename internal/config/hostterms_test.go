@@ -35,9 +35,7 @@ func TestHeed_TheSettingsContainWhatWasAgreed(t *testing.T) {
 	if e, _ := exceptionTo(at("example.com", later), "/api/x", later); e != nil {
 		t.Error("after its last day it still holds")
 	}
-	if got := at("registry.test", now).Site.Service; got != "package registry" {
-		t.Errorf("service: %q", got)
-	}
+	must.Equal(t, at("registry.test", now).Site.Service, "package registry", "service")
 	mirror := at("mirror.test", now)
 	if d := mirror.Site.Robots.Decide(news.Agent, rules.NewTarget("/drafts/1")); mirror.Mode != acl.Observe || d.Verdict != rules.Refuse || d.Line != 2 {
 		t.Errorf("%v, %+v", mirror.Mode, d)
@@ -74,9 +72,7 @@ func TestHeed_AnObservedClientByNameAloneIsReported(t *testing.T) {
 		file := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), "[[client]]\nname = \"shop\"\nmode = \"observe\"\n"+text+"\n")
 		c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
 		notices := strings.Join(c.Notices(time.Now()), "\n")
-		if got := strings.Contains(notices, `client "shop" is recognised by its user_agent alone`); got != want {
-			t.Errorf("%s:\n%s", text, notices)
-		}
+		must.Equal(t, strings.Contains(notices, `client "shop" is recognised by its user_agent alone`), want, "%s:\n%s", text, notices)
 	}
 }
 

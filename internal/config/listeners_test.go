@@ -30,9 +30,7 @@ func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 		strings.Replace(open, `":3129"`, `"[::1]:3129"`, 1) + "proxy_protocol = [\"::1\"]": false,
 	} {
 		err := load(text).CheckExposure()
-		if (err == nil) != ok {
-			t.Errorf("%s: %v", text, err)
-		}
+		must.Equal(t, err == nil, ok, "%s: %v", text, err)
 		if err != nil && (!strings.Contains(err.Error(), ":3129") || strings.Contains(text, "proxy_protocol") != strings.Contains(err.Error(), "load balancer")) {
 			t.Errorf("%s: %v", text, err)
 		}

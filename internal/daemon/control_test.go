@@ -189,9 +189,7 @@ func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
 		j.Log, j.Flags.Agent, j.Flags.UserAgent = true, []string{"NewsBot"}, "NewsBot/2 (+https://example.org/)"
 	})
 	must.OK(t, err)
-	if got := through(t, m.Listen, testkit.Page(t)); got != "NewsBot/2 (+https://example.org/)" {
-		t.Errorf("the site received %q", got)
-	}
+	must.Equal(t, through(t, m.Listen, testkit.Page(t)), "NewsBot/2 (+https://example.org/)", "the site received")
 	line, err := m.Next()
 	if err != nil || line.Log == nil {
 		t.Fatalf("got %+v (%v), want a decision", line, err)

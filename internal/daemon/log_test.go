@@ -36,9 +36,7 @@ func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
 	}
 	log.Info("an event")
 	log.Warn("a remark")
-	if hurried != 0 {
-		t.Errorf("%d lines below the level error were hurried", hurried)
-	}
+	must.Equal(t, hurried, 0, "lines below the level error were hurried")
 	log.Error("an error")
 	log.With("id", 1).Error("another")
 	log.WithGroup("group").Error("a third")
@@ -155,9 +153,7 @@ func TestHeed_StopsWithoutAReaderOfItsOnlyRecord(t *testing.T) {
 		buffered.Broken(func(err error) { d.stopWithoutLog(err); close(called) })
 		_, _ = buffered.Write([]byte("a line\n"))
 		<-called
-		if (len(d.failed) == 1) != stops {
-			t.Errorf("%q: stops is %t, want %t", text, !stops, stops)
-		}
+		must.Equal(t, (len(d.failed) == 1), stops, "%q: stops is %t, want %t", text, !stops, stops)
 	}
 }
 

@@ -95,9 +95,7 @@ func TestHeed_ReportsItsLifeToTheServiceManager(t *testing.T) {
 	if within, err := time.ParseDuration(stopping["EXTEND_TIMEOUT_USEC"] + "us"); err != nil || within < 7*time.Second+stopSlack {
 		t.Errorf("heed asks for %q to stop: %v", stopping["EXTEND_TIMEOUT_USEC"], err)
 	}
-	if status := heed.Exit(); status != 0 {
-		t.Errorf("the exit status is %d", status)
-	}
+	must.Equal(t, heed.Exit(), 0, "the exit status")
 }
 
 func TestAnswers(t *testing.T) {

@@ -51,21 +51,15 @@ func TestHeed_AHeedThatEndedWellGoesOnWhereItWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "turns.json")
 	synctest.Test(t, func(t *testing.T) {
 		first := openTurnsDesk(path)
-		if got := first.wait(t); got != 0 {
-			t.Errorf("the first request ever waited %v", got)
-		}
+		must.Equal(t, first.wait(t), 0, "the first request ever waited")
 		first.close()
 		testkit.Advance(4 * time.Second)
 		second := openTurnsDesk(path)
-		if got := second.wait(t); got != 6*time.Second {
-			t.Errorf("after a restart of 4s waited %v", got)
-		}
+		must.Equal(t, second.wait(t), 6*time.Second, "after a restart of 4s waited")
 		second.close()
 		testkit.Advance(time.Minute)
 		third := openTurnsDesk(path)
-		if got := third.wait(t); got != 0 {
-			t.Errorf("after a minute waited %v", got)
-		}
+		must.Equal(t, third.wait(t), 0, "after a minute waited")
 		third.close()
 	})
 }
@@ -91,12 +85,8 @@ func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
 		for _, s := range second.turns.List() {
 			held = max(held, s.Pause)
 		}
-		if held != 595*time.Second {
-			t.Errorf("what holds a site holds for another %v", held)
-		}
-		if got := second.wait(t); got != 10*time.Second {
-			t.Errorf("after a kill waited %v", got)
-		}
+		must.Equal(t, held, 595*time.Second, "what holds a site holds for another")
+		must.Equal(t, second.wait(t), 10*time.Second, "after a kill waited")
 		second.close()
 	})
 }
@@ -106,9 +96,7 @@ func TestHeed_ABrokenFileOfTurnsIsReportedAndCostsADelay(t *testing.T) {
 	must.OK(t, os.WriteFile(path, []byte(`{"complete":true,`), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		d := openTurnsDesk(path)
-		if got := d.wait(t); got != 10*time.Second {
-			t.Errorf("waited %v", got)
-		}
+		must.Equal(t, d.wait(t), 10*time.Second, "waited")
 		d.close()
 		if !strings.Contains(d.log.String(), "the last starts at sites cannot be read") {
 			t.Errorf("the log says: %s", d.log.String())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -98,9 +99,7 @@ func (c *crowd) told() string {
 
 func (c *crowd) expect(want string) {
 	c.t.Helper()
-	if got := c.told(); got != want {
-		c.t.Errorf("started: %s\nwant:    %s", got, want)
-	}
+	must.Equal(c.t, c.told(), want, "started")
 }
 
 // Each request for a page of a site with a Crawl-delay has a separate turn.
@@ -247,9 +246,7 @@ func TestHeed_HostileDelaysAreClampedAndNoted(t *testing.T) {
 			first := turns.Take(t.Context(), &ask)
 			turnOf(first).Started()
 			turnOf(first).End()
-			if first.Note != want {
-				t.Errorf("%s: %q", value, first.Note)
-			}
+			must.Equal(t, first.Note, want, value)
 			if next := turns.Take(t.Context(), &ask); !next.Refused || next.RetryAfter != time.Hour {
 				t.Errorf("%s: %+v", value, next)
 			}
@@ -405,16 +402,12 @@ func TestHeed_PausesGrowAndDecay(t *testing.T) {
 		for _, want := range []time.Duration{1, 2, 4, 8} {
 			turns.Answered(site1, http.StatusServiceUnavailable, nil, time.Now())
 			turns.Answered(site1, http.StatusServiceUnavailable, nil, time.Now().Add(-time.Second)) // of the same moment
-			if got := held(); got != want*time.Second {
-				t.Errorf("held for %v, want %v", got, want*time.Second)
-			}
+			must.Equal(t, held(), want*time.Second, "held for")
 			testkit.Advance(want*time.Second + time.Second)
 		}
 		turns.Answered(site1, http.StatusOK, nil, time.Now())
 		turns.Answered(site1, http.StatusServiceUnavailable, nil, time.Now())
-		if got := held(); got != 8*time.Second {
-			t.Errorf("after one good answer held for %v", got)
-		}
+		must.Equal(t, held(), 8*time.Second, "after one good answer held for")
 	})
 }
 
@@ -429,9 +422,7 @@ func TestHeed_TheQueueIsBounded(t *testing.T) {
 		}
 		c.ask("quiet", delay("1"))
 		c.wg.Wait()
-		if len(c.refused) != 50 {
-			t.Errorf("%d refused", len(c.refused))
-		}
+		must.Equal(t, len(c.refused), 50, "refused")
 		if c.starts[2].who != "quiet" && c.starts[1].who != "quiet" {
 			t.Errorf("the quiet one was not among the first: %v", c.starts[:4])
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // fakeFleet is a Shared of which every heed of a test knows.
@@ -182,9 +183,7 @@ func TestHeed_WaitsOfAFleetAreReported(t *testing.T) {
 			done <- c.Take(ctx, &Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Waiting: func(p Position) { told = p }})
 		}()
 		synctest.Wait()
-		if told.Wait != 40*time.Second {
-			t.Errorf("told of %+v", told)
-		}
+		must.Equal(t, told.Wait, 40*time.Second, "told of %+v", told)
 		c.settings.MaxWait = 20 * time.Second
 		if a := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Client: "b"}); !a.Refused || a.RetryAfter < 40*time.Second || a.Waited > 0 {
 			t.Errorf("%+v", a)
@@ -233,9 +232,7 @@ func TestHeed_ThePauseOfAFleetIsReported(t *testing.T) {
 			t.Errorf("%d turns and places are left", n)
 		}
 		slices.Sort(f.told)
-		if told := strings.Join(f.told, "; "); told != "hold http://site.test 5s; moved http://site.test; release http://site.test" {
-			t.Errorf("told: %s", told)
-		}
+		must.Equal(t, strings.Join(f.told, "; "), "hold http://site.test 5s; moved http://site.test; release http://site.test", "told")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // The operator sees who waits at a site: in the order of the turns, since when, and when
@@ -59,8 +60,6 @@ func TestHeed_WhoWaitsIsDescribedForPeople(t *testing.T) {
 		"192.0.2.7 (newsbot, user alice)": {Address: "192.0.2.7", User: "alice", Name: "newsbot"},
 		"192.0.2.7 (alice)":               {Address: "192.0.2.7", User: "alice", Name: "alice"},
 	} {
-		if got := w.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, w.String(), want)
 	}
 }

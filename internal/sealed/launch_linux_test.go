@@ -101,9 +101,7 @@ func TestFilterOfSystemCalls(t *testing.T) {
 		{"datagram pair", run(arch, unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM), noType},
 		{"TIPC pair", run(arch, unix.SYS_SOCKETPAIR, unix.AF_TIPC, unix.SOCK_STREAM), noFamily},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: %#x, want %#x", c.what, c.got, c.want)
-		}
+		must.Equal(t, c.got, c.want, c.what)
 	}
 }
 

@@ -61,9 +61,7 @@ func TestAddrOf_IsTheHostFieldIfItCanBeWrittenIntoAScript(t *testing.T) {
 		"": listener, `x";alert(1)//:80`: listener, "a b:80": listener, "proxy.test:0": listener, "proxy.test:http": listener, "[fe80::1%eth0]:80": listener,
 		"proxy.test:3128; DIRECT": listener, "proxy.test:80:80": listener, strings.Repeat("a", 300): listener,
 	} {
-		if got := AddrOf(host, listener); got != want {
-			t.Errorf("%q: %s, want %s", host, got, want)
-		}
+		must.Equal(t, AddrOf(host, listener), want, "%q", host)
 	}
 }
 

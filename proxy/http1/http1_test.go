@@ -39,9 +39,7 @@ func TestReader_ReadsRequestsOfAConnection(t *testing.T) {
 			t.Errorf("%+v %q %v", h, body, err)
 		}
 	}
-	if err := r.ReadRequest(&h); err != io.EOF {
-		t.Errorf("at the end: %v", err)
-	}
+	must.Equal(t, r.ReadRequest(&h), io.EOF, "at the end")
 	if !r.Release() || r.buf != nil {
 		t.Error("an idle connection holds a buffer")
 	}

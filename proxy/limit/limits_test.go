@@ -3,15 +3,15 @@ package limit
 import (
 	"net/netip"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestClientKey_IsAnAddressOrAnIPv6Network(t *testing.T) {
 	for a, want := range map[string]string{
 		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
 	} {
-		if got := ClientKey(netip.MustParseAddr(a)).String(); got != want {
-			t.Errorf("%s counts as %s", a, got)
-		}
+		must.Equal(t, ClientKey(netip.MustParseAddr(a)).String(), want, "%s counts as", a)
 	}
 }
 
@@ -33,10 +33,6 @@ func TestKind_EachHasARow(t *testing.T) {
 		}
 		seen[k.String()] = true
 	}
-	if v := HeaderBytes.value(&l); v != "131072 octets" {
-		t.Errorf("header_bytes: %q", v)
-	}
-	if v := BodyTime.value(&l); v != "1m0s" {
-		t.Errorf("body_time: %q", v)
-	}
+	must.Equal(t, HeaderBytes.value(&l), "131072 octets", "header_bytes")
+	must.Equal(t, BodyTime.value(&l), "1m0s", "body_time")
 }

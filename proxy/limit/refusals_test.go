@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func prefix(text string) netip.Prefix { return ClientKey(netip.MustParseAddr(text)) }
@@ -34,9 +36,7 @@ func TestRefusalLimiter_ARetryLoopIsSlowedByItsTarget(t *testing.T) {
 	for ; late == nil; n++ {
 		late = l.take(looping, Target{Path: "/same"}, DefaultRefusals, now)
 	}
-	if n != leastTarget*10+1 {
-		t.Errorf("slowed at %d", n)
-	}
+	must.Equal(t, n, leastTarget*10+1, "slowed at")
 	if other := l.take(looping, Target{Path: "/other"}, DefaultRefusals, now); other != nil {
 		t.Errorf("another address is slowed too: %+v", other)
 	}
@@ -71,9 +71,7 @@ func TestRefusalLimiter_EachClientHasItsAllowance(t *testing.T) {
 		t.Errorf("%d rows of %d requests, at most %d expected", rows, asked, most)
 	}
 	dropped += l.clients[prefix("2001:db8::1")].unanswered
-	if uint64(rows)+dropped != asked {
-		t.Errorf("%d recorded and %d counted are not the %d asked", rows, dropped, asked)
-	}
+	must.Equal(t, uint64(rows)+dropped, asked, "%d recorded and %d counted are not the %d asked", rows, dropped, asked)
 	l.take(prefix("2001:db8::2:1"), Target{}, DefaultRefusals, now) // what has become due
 	if l.take(prefix("2001:db8::2:2"), Target{}, DefaultRefusals, now) == nil {
 		t.Error("an address of the same /64 has a share of its own")

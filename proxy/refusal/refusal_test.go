@@ -145,9 +145,7 @@ func TestWaitCause_NamesWhatAsksForTheWait(t *testing.T) {
 		"site.test asks to be visited at another time of the day (robots.txt line 7)":               {Visit: rules.Field{Kind: rules.VisitTime, Line: 7}, Wait: time.Hour},
 		"as many requests to site.test as heed's settings allow are under way":                      {Wait: time.Second},
 	} {
-		if got := WaitCause(&place, "site.test"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, WaitCause(&place, "site.test"), want)
 	}
 }
 
@@ -211,9 +209,7 @@ func TestNew_TheRightHopIsNamed(t *testing.T) {
 		c := caseOf(rules.ReasonOriginUnreachable)
 		c.Err = err
 		a := New(c)
-		if got := a.unreachableSentence(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, a.unreachableSentence(), want)
 		if detail := new(Answer).stageDetail(upstream.FailureOf(err)); strings.Contains(detail, "The site was reached") || strings.Contains(detail, "The site itself") {
 			t.Errorf("%q", detail)
 		}

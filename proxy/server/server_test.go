@@ -129,9 +129,7 @@ func TestServer_AnEndIsADepartureOnlyWhileTheRequestWaits(t *testing.T) {
 				}
 			})
 			goOn <- true
-			if got := <-left; got != c.left {
-				t.Errorf("left: %v", got)
-			}
+			must.Equal(t, <-left, c.left, "left")
 			if !c.left {
 				if a := client.Answer("GET"); string(a.Body) != "ok" {
 					t.Errorf("%q", a.Body)
@@ -491,8 +489,6 @@ func TestServer_NothingFollowsA1xxThatWasCutShort(t *testing.T) {
 		if err := <-failed; err == nil {
 			t.Error("the page was written")
 		}
-		if got := string(c.Rest()); got != "HTTP/1.1 " {
-			t.Errorf("the client got %q", got)
-		}
+		must.Equal(t, string(c.Rest()), "HTTP/1.1 ", "the client")
 	}
 }

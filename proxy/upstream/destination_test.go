@@ -53,9 +53,7 @@ func TestDestinations_PlacedHostsAreAllowedUnlessRefused(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		if (err == nil) != ok {
-			t.Errorf("%s: %v", host, err)
-		}
+		must.Equal(t, err == nil, ok, "%s: %v", host, err)
 	}
 }
 

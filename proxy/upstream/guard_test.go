@@ -98,9 +98,7 @@ func TestGuardRedirects_ARedirectMayReachWhatIsAsPublic(t *testing.T) {
 	if src := policyOf(t, transportsIn(t, n), "site.test:"+port); !errors.Is(src.Err, testkit.ErrOutside) {
 		t.Errorf("to a public address: %+v", src)
 	}
-	if fmt.Sprint(n.Outside()) != "[8.8.8.8:80]" {
-		t.Errorf("dialled %v", n.Outside())
-	}
+	must.Equal(t, fmt.Sprint(n.Outside()), "[8.8.8.8:80]", "dialled %v", n.Outside())
 }
 
 // The way down may have several steps, and what counts is where it began.

@@ -55,9 +55,7 @@ func TestHostTransports_TheFirstRouteWithASettingApplies(t *testing.T) {
 		"https://x.in.test:8443/": "",
 		"https://in.test/":        "http://p.test:1",
 	} {
-		if got := leads(t, w, address); got != want {
-			t.Errorf("%s leads through %q, want %q", address, got, want)
-		}
+		must.Equal(t, leads(t, w, address), want, "%s leads through", address)
 	}
 	if way := w.transport("https", "a.test"); !way.dialer.tls.InsecureSkipVerify || way != w.transport("http", "A.test:80") {
 		t.Error("the first that says which certificates are accepted does not count, or one way has two pools")

@@ -91,15 +91,11 @@ func TestDialSite_NamesBesideCloseAreKeptThroughProxies(t *testing.T) {
 				if got := <-asked; got.Method != http.MethodConnect || got.Host != r.URL.Host || got.Header.Get("Proxy-Authorization") != "Basic dTpw" {
 					t.Errorf("the proxy was asked %s %s %v", got.Method, got.Host, got.Header)
 				}
-				if resp.ProtoMajor == 2 != h2 {
-					t.Errorf("the answer came by %s", resp.Proto)
-				}
+				must.Equal(t, resp.ProtoMajor == 2, h2, "the answer came by %s", resp.Proto)
 				if h2 {
 					return
 				}
-				if got := strings.TrimSpace(strings.Join(resp.Header["Connection"], "|")); got != "close, X-Hop" {
-					t.Errorf("Connection is %q", got)
-				}
+				must.Equal(t, strings.TrimSpace(strings.Join(resp.Header["Connection"], "|")), "close, X-Hop", "Connection")
 			})
 		}
 	}
@@ -182,9 +178,7 @@ func TestRoundTrip_CredentialsThatTheProxyAsksForAreItsFailure(t *testing.T) {
 		resp, err := w.RoundTrip(r)
 		if err == nil {
 			resp.Body.Close()
-			if want.Status != 0 {
-				t.Errorf("%s: status %d", addr, resp.StatusCode)
-			}
+			must.Equal(t, want.Status, 0, "%s: status %d", addr, resp.StatusCode)
 		} else if got := FailureOf(err); got != want {
 			t.Errorf("%s: %+v, want %+v", addr, got, want)
 		}

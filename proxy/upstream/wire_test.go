@@ -189,9 +189,7 @@ func TestPool_ConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
 	w.others.pool.age(time.Minute)
 	testkit.Until(t, "the oldest connection is closed", func() bool { return counts.Read().Open == 2 })
 	ask("c.test")
-	if n := counts.Read().Open; n != 2 {
-		t.Errorf("%+v", n)
-	}
+	must.Equal(t, counts.Read().Open, 2)
 }
 
 // Expect: 100-continue is the site's to answer. A body that it does not want is not sent.
@@ -220,9 +218,7 @@ func TestSend_ExpectContinue(t *testing.T) {
 			r.Header.Set("Expect", "100-continue")
 			resp := must.Get(newTransports(t, TransportConfig{}).RoundTrip(r))(t)
 			resp.Body.Close()
-			if text := <-got; text != c.want {
-				t.Errorf("the site got %q", text)
-			}
+			must.Equal(t, <-got, c.want, "the site")
 		})
 	}
 }

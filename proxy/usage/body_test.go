@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 )
 
 var html = http.Header{"Content-Type": {"text/html; charset=utf-8"}}
@@ -35,9 +36,7 @@ func TestBody_OctetsAreTheSame(t *testing.T) {
 			b := &Body{Site: io.NopCloser(form(strings.NewReader(p)))}
 			head := b.ReadHead(t.Context(), page.NewScanner(html, nil), true)
 			got, err := io.ReadAll(iotest.OneByteReader(b))
-			if string(got) != p {
-				t.Errorf("%s: %d octets of %d", name, len(got), len(p))
-			}
+			must.Equal(t, string(got), p, "%s: %d octets of %d", name, len(got), len(p))
 			if want := name == "broken"; errors.Is(err, broken) != want || err != nil && !want {
 				t.Errorf("%s, %d octets: the body ends with %v", name, len(p), err)
 			}

@@ -149,9 +149,7 @@ func TestReader_LogsOfServersAreRecognised(t *testing.T) {
 			if texts(got) != strings.TrimPrefix(want, "\n") {
 				t.Errorf("read\n%q\nwant\n%q", texts(got), want)
 			}
-			if counts.Unparsed != 0 {
-				t.Errorf("unparsed: %+v", counts.Problems)
-			}
+			must.Equal(t, counts.Unparsed, 0, "unparsed: %+v", counts.Problems)
 		})
 	}
 }

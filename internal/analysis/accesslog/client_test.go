@@ -113,9 +113,7 @@ func TestCombined_ALineCutOffIsUnparsed(t *testing.T) {
 		begin + ` "-" "ends in \"`:      "cut off in its User-Agent",
 	} {
 		var q Request
-		if got := (&combined{}).parse(line, &q); got != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
+		must.Equal(t, (&combined{}).parse(line, &q), want, line)
 	}
 	var q Request
 	if got := reading().detectLines(begin+` "-" "XBot/1.0"`+"\n").parse(begin+` "-"`, &q); got != "cut off before its User-Agent" {

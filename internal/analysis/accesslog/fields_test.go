@@ -97,9 +97,7 @@ func TestReader_ARecordKeepsSchemePortAndRefusals(t *testing.T) {
 		if want[q.Scheme+"://"+q.Host+q.Target]--; strings.HasPrefix(q.Target, "/") && want[q.Scheme+"://"+q.Host+q.Target] < 0 {
 			t.Errorf("%s://%s%s is not in the record", q.Scheme, q.Host, q.Target)
 		}
-		if q.Time.Nanosecond()%int(time.Microsecond) != 0 {
-			t.Errorf("%v", q.Time)
-		}
+		must.Equal(t, q.Time.Nanosecond()%int(time.Microsecond), 0, "%v", q.Time)
 	}
 	for url, n := range want {
 		if n > 0 {

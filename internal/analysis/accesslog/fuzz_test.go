@@ -155,8 +155,6 @@ func TestDisorder_TheWindowIsTheLeastThatIsEnough(t *testing.T) {
 		for _, s := range c.seconds {
 			o.add(time.Unix(int64(s), 0))
 		}
-		if o.most != c.want {
-			t.Errorf("%v: %d, want %d", c.seconds, o.most, c.want)
-		}
+		must.Equal(t, o.most, c.want, "%v", c.seconds)
 	}
 }

@@ -100,7 +100,5 @@ func TestReader_HostileJSON(t *testing.T) {
 		2025-03-01T10:00:00Z|||GET|/a|200|0||
 		2025-03-01T10:00:00Z|||GET|/a|200|0||
 `)
-	if counts.Unparsed != 4 {
-		t.Errorf("counts %+v", counts)
-	}
+	must.Equal(t, counts.Unparsed, 4, "counts %+v", counts)
 }

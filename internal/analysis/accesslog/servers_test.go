@@ -159,9 +159,7 @@ func TestReader_LogsThatNginxAndApacheWrite(t *testing.T) {
 func compare(t *testing.T, path string, l logged) {
 	t.Helper()
 	got, counts := all(t, accesslog.Options{Files: []string{path}, Format: l.pattern})
-	if counts.Unparsed != 0 {
-		t.Errorf("%s: not read: %+v\n%s", path, counts.Problems, testkit.Read(t, path))
-	}
+	must.Equal(t, counts.Unparsed, 0, "%s: not read: %+v\n%s", path, counts.Problems, testkit.Read(t, path))
 	found := map[string]accesslog.Request{}
 	for _, q := range got {
 		found[q.Target] = q

@@ -55,9 +55,7 @@ func TestReader_StopEndsAnInputThatBlocks(t *testing.T) {
 						ended <- n
 						return
 					}
-					if q.Target != fmt.Sprintf("/%d", n) {
-						t.Errorf("request %d is for %s", n, q.Target)
-					}
+					must.Equal(t, q.Target, fmt.Sprintf("/%d", n), "request %d is for", n)
 					n++
 				}
 			}()

@@ -72,15 +72,11 @@ func TestHeed_AutonomousSystemsAndPublishedRangesShowImpostors(t *testing.T) {
 	requests, err := os.ReadFile(filepath.Join(rows, "requests.csv"))
 	must.OK(t, err)
 	for network, n := range map[string]int{",AS64500,": 19, ",AS64501,": 1, ",203.0.113.1,203.0.113.1,": 1} {
-		if got := strings.Count(string(requests), network); got != n {
-			t.Errorf("%d requests are of %s, want %d", got, network, n)
-		}
+		must.Equal(t, strings.Count(string(requests), network), n, "requests are of %s", network)
 	}
 	// Without systems a client is an IPv4 address or an IPv6 /64, and none dominates.
 	r = read(t, study.Options{Policies: policies}, spoofed(t))
-	if got := values(t, r, "impostors", "token by side"); got != "" {
-		t.Errorf("without --asn the impostors are\n%s", got)
-	}
+	must.Equal(t, values(t, r, "impostors", "token by side"), "", "without --asn the impostors are")
 	if got, want := values(t, r, "agents", "token addresses networks"), "gptbot | 4 | 4\n"; got != want {
 		t.Errorf("without --asn the agents are\n%swant\n%s", got, want)
 	}

@@ -126,15 +126,11 @@ func TestHeed_TimesAreComparedAtTheResolutionOfTheLog(t *testing.T) {
 	record := recordAt(t, filepath.Join(dir, "audit.db"), "2025-03-01T10:00:00.7005Z", 200, "User-agent: *\nDisallow: /private\n")
 	policies := must.Get(study.LoadPolicies(context.Background(), record, ""))(t)
 	whole := lines(t, []any{"a.test", "192.0.2.1", 36000, "/private/x", 200, "XBot/1.0"}, []any{"a.test", "192.0.2.1", 35999, "/private/x", 200, "XBot/1.0"})
-	if got := values(t, read(t, study.Options{Policies: policies}, whole), "obedience", "not_allowed unknown"); got != "1 | 1\n" {
-		t.Errorf("of whole seconds: %s", got)
-	}
+	must.Equal(t, values(t, read(t, study.Options{Policies: policies}, whole), "obedience", "not_allowed unknown"), "1 | 1\n", "of whole seconds")
 	fine := testkit.Write(t, filepath.Join(dir, "fine.log"), `{"time":"2025-03-01T10:00:00.699Z","client":"192.0.2.1","host":"a.test","request":"GET /private/x HTTP/1.1","status":200,"user_agent":"XBot/1.0"}
 {"time":"2025-03-01T10:00:00.700Z","client":"192.0.2.1","host":"a.test","request":"GET /private/x HTTP/1.1","status":200,"user_agent":"XBot/1.0"}
 `)
-	if got := values(t, read(t, study.Options{Policies: policies}, fine), "obedience", "not_allowed unknown"); got != "1 | 1\n" {
-		t.Errorf("of milliseconds: %s", got)
-	}
+	must.Equal(t, values(t, read(t, study.Options{Policies: policies}, fine), "obedience", "not_allowed unknown"), "1 | 1\n", "of milliseconds")
 }
 
 // A site whose robots.txt is 403 for heed and for one client has none for any client.
@@ -143,9 +139,7 @@ func TestHeed_ASiteThatDeniesItsRulesHasNone(t *testing.T) {
 	record := recordAt(t, filepath.Join(t.TempDir(), "audit.db"), "2025-03-01T10:00:00Z", 403, "")
 	policies := must.Get(study.LoadPolicies(context.Background(), record, ""))(t)
 	log := lines(t, []any{"a.test", "192.0.2.1", 36001, "/x", 200, "XBot/1.0"}, []any{"a.test", "192.0.2.2", 36002, "/x", 200, "YBot/1.0"})
-	if got := values(t, read(t, study.Options{Policies: policies}, log), "obedience", "token no_file unknown"); got != "xbot | 1 | 0\nybot | 1 | 0\n" {
-		t.Errorf("the classes are\n%s", got)
-	}
+	must.Equal(t, values(t, read(t, study.Options{Policies: policies}, log), "obedience", "token no_file unknown"), "xbot | 1 | 0\nybot | 1 | 0\n", "the classes are")
 }
 
 // Where the rows of a program at many sites are cut, people see its sums.

@@ -113,9 +113,7 @@ func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) 
 		if r.Equal != c.equal || !reflect.DeepEqual([][]string{changed, onlyA, onlyB}, [][]string{c.changed, c.onlyA, c.onlyB}) {
 			t.Errorf("%s: %d equal, changed %q, only in the first %q, only in the second %q", name, r.Equal, changed, onlyA, onlyB)
 		}
-		if r.EqualRecords() != (c.changed == nil && c.onlyA == nil && c.onlyB == nil) {
-			t.Errorf("%s: equal: %v", name, r.EqualRecords())
-		}
+		must.Equal(t, r.EqualRecords(), (c.changed == nil && c.onlyA == nil && c.onlyB == nil), "%s: equal", name)
 	}
 }
 

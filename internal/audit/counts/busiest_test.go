@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -107,15 +108,11 @@ func TestAClientHasTheNameThatTheOperatorKnows(t *testing.T) {
 		{func() { e.ClientName, e.Agent = "run", rules.Declare("AlphaBot") }, "alphabot"},
 	} {
 		step.change()
-		if got := clientOf(e); got != step.want {
-			t.Errorf("the client is %q, want %q", got, step.want)
-		}
+		must.Equal(t, clientOf(e), step.want, "the client")
 	}
 	e.Decision.Reason = rules.ReasonExempt
 	q, _ := requestOf(e)
-	if got := siteOf(&q); got != audit.People {
-		t.Errorf("the site of an exempt client is %q", got)
-	}
+	must.Equal(t, siteOf(&q), audit.People, "the site of an exempt client")
 }
 
 func TestWhatIsOlderThanAnHourIsNotListed(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"heed/internal/judge/reason"
 	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -200,9 +201,7 @@ func TestMetrics_CountAnEntryAsTheRecordDoes(t *testing.T) {
 		`heed_tls_handshakes_total{result="failed",side="client"} 1`, `heed_tls_handshakes_total{result="ok",side="client"} 1`, `heed_tls_handshakes_total{result="ok",side="site"} 5`,
 		`heed_config_last_reload_successful 0`, `heed_config_last_reload_success_timestamp_seconds 1e+09`,
 		`heed_requests_in_flight 3`, `heed_limit_hits_total{limit="tunnels"} 2`, `heed_policies{state="available"} 7`, `heed_fleet_up 0`)
-	if n := m.Requests(); n != 8 {
-		t.Errorf("%d requests, want 8", n)
-	}
+	must.Equal(t, m.Requests(), 8, "requests")
 }
 
 // Whatever is counted, the number of series stays the same, but for combinations that are

@@ -143,9 +143,7 @@ func TestHandler_ServesTheFiles(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics/other", nil))
-	if w.Code != http.StatusNotFound {
-		t.Errorf("/metrics/other: %d", w.Code)
-	}
+	must.Equal(t, w.Code, http.StatusNotFound, "/metrics/other")
 }
 
 func manualText(t *testing.T) string {

@@ -53,9 +53,7 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 		Requests: 5, Allowed: 2, Refused: 1, WouldRefuse: 1, NotJudged: 1, ByPath: 3, ByHost: 1,
 		Classes: reason.Counts{reason.Allowed: 3, reason.RefusedByRule: 1, reason.NotJudged: 1}, WouldBe: reason.Counts{reason.RefusedByRule: 1},
 	}
-	if s.Counts != want {
-		t.Errorf("counted %+v, want %+v", s.Counts, want)
-	}
+	must.Equal(t, s.Counts, want, "counted")
 	if sum := s.Allowed + s.Refused + s.WouldRefuse + s.Counts.NotJudged; sum != s.Requests {
 		t.Errorf("the parts make %d, the whole is %d", sum, s.Requests)
 	}
@@ -122,9 +120,7 @@ func TestHeed_TallyNamesTheRuleThatRefused(t *testing.T) {
 		t.Fatalf("refusals %+v, want three kinds", got)
 	}
 	want := RuleCount{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 3, Class: "refused by rule"}
-	if got[0] != want {
-		t.Errorf("the most frequent first: got %+v, want %+v", got[0], want)
-	}
+	must.Equal(t, got[0], want, "the most frequent first")
 }
 
 func TestHeed_TallyCountsRefusalsByTheSiteApart(t *testing.T) {
@@ -142,9 +138,7 @@ func TestHeed_TallyCountsRefusalsByTheSiteApart(t *testing.T) {
 	ended(500, true)  // a failure
 	got := tally.Summary().Sites
 	want := []SiteCount{{Host: "a.test", Status: 429, Count: 2}, {Host: "a.test", Status: 403, Count: 1}}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	must.Equal(t, fmt.Sprint(got), fmt.Sprint(want))
 }
 
 func TestHeed_TallyAddsUpWaitsThatAreFelt(t *testing.T) {
@@ -247,9 +241,7 @@ func TestCounter_TheClockIsSetBack(t *testing.T) {
 	}
 	now = now.Add(-30 * time.Second) // the clock is adjusted, and what is there stays
 	ask(1)
-	if got := c.Day(now)[95].Requests + c.Day(now)[94].Requests; got != 1 {
-		t.Errorf("%d requests", got)
-	}
+	must.Equal(t, c.Day(now)[95].Requests+c.Day(now)[94].Requests, 1, "requests")
 }
 
 func TestCounter_RemembersPoliciesInTrouble(t *testing.T) {
@@ -280,9 +272,7 @@ func TestCounter_RemembersPoliciesInTrouble(t *testing.T) {
 	for i := range 300 {
 		meet(fmt.Sprintf("h%d.test", i), rules.Source{State: rules.Unreachable})
 	}
-	if got := len(tally.Troubles(noon)); got != 100 {
-		t.Errorf("%d origins are remembered, want a bound of 100", got)
-	}
+	must.Equal(t, len(tally.Troubles(noon)), 100, "origins are remembered")
 }
 
 func TestCounter_ForgetsOldTroubleToMakeRoom(t *testing.T) {
@@ -327,9 +317,7 @@ func TestHeed_TallyAllocatesNothingForWhatItKnows(t *testing.T) {
 		}
 	}
 	once()
-	if n := testing.AllocsPerRun(100, once); n != 0 {
-		t.Errorf("%v allocations for three known requests, want none", n)
-	}
+	must.Equal(t, testing.AllocsPerRun(100, once), 0, "allocations for three known requests")
 }
 
 func TestHeed_TallyIsSafeForConcurrentUse(t *testing.T) {

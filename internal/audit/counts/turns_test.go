@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -29,9 +30,7 @@ func TestHeed_WhatTurnsCostAtEachSite(t *testing.T) {
 	got := fmt.Sprintf("%+v", tally.Summary().Paced)
 	want := "[{Host:slow.test Waits:{Requests:3 Total:12s Longest:6s} Refused:1 Left:1 Owed:8s} " +
 		"{Host:other.test Waits:{Requests:1 Total:1s Longest:1s} Refused:0 Left:0 Owed:0s}]"
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	must.Equal(t, got, want)
 	for n := range 2 * maxHosts {
 		add(fmt.Sprintf("h%d.test", n), time.Second, 0, rules.ReasonNoRule)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -47,9 +48,7 @@ func TestBeginning_WhatIsSure(t *testing.T) {
 	} {
 		p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: *\n"+c.rules+"\n"))
 		sure := beginningsDiffer(t, p, rules.Identify("bot"), c.beginning, "", "x", "x.pdf", "1A&y=z", "../private", "%2F..%2Fprivate")
-		if sure != c.sure {
-			t.Errorf("%s: sure is %v", name, sure)
-		}
+		must.Equal(t, sure, c.sure, "%s: sure", name)
 	}
 	for _, state := range []rules.State{rules.Unavailable, rules.Unreachable} {
 		if !beginningsDiffer(t, rules.New(rules.Source{State: state}, nil), nil, "/c;token=", "x", "/../y") {

@@ -73,9 +73,7 @@ func TestHeed_SeveralRecordsAreListedAsOne(t *testing.T) {
 		t.Errorf("%v, %v", from, err)
 	}
 	stop := errors.New("enough of it")
-	if err := List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(*Decision) error { return stop }); err != stop {
-		t.Errorf("%v", err)
-	}
+	must.Equal(t, List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(*Decision) error { return stop }), stop)
 }
 
 // Each decision is explained with the line of robots.txt that it rests on.
@@ -158,8 +156,6 @@ func TestHeed_LinesAreCountedAsRulesCountThem(t *testing.T) {
 		{"a\nb\r\nc\rd", 1, "a"}, {"a\nb\r\nc\rd", 2, "b"}, {"a\nb\r\nc\rd", 3, "c"}, {"a\nb\r\nc\rd", 4, "d"}, {"a\nb\r\nc\rd", 5, ""},
 		{"\n\nx", 3, "x"}, {"\n\nx", 2, ""}, {"a", 0, ""}, {"", 1, ""}, {"\xFF\xFEa\x00", 1, ""},
 	} {
-		if got := lineOf([]byte(c.body), c.n); got != c.want {
-			t.Errorf("line %d of %q: %q", c.n, c.body, got)
-		}
+		must.Equal(t, lineOf([]byte(c.body), c.n), c.want, "line %d of %q", c.n, c.body)
 	}
 }

@@ -48,9 +48,7 @@ func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 		if len(want) < 100 || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("most %d: %d decisions in %d pages, want %d", most, len(got), pages, len(want))
 		}
-		if cut != (most == 0) {
-			t.Errorf("most %d: cut is %v", most, cut)
-		}
+		must.Equal(t, cut, most == 0, "most %d: cut", most)
 	}
 	found, err := replay.ExplainID(t.Context(), record, func(string) (*acl.Rules, error) { return nil, nil }, idOf(t, record, want[len(want)-1]))
 	if err != nil || found.Seq != want[len(want)-1] {

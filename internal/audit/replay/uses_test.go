@@ -175,9 +175,7 @@ func TestJudge_AFieldThatWasRecordedOnlyIsObeyedNow(t *testing.T) {
 	if r.Entries != 3 || r.Same != 3 || r.Different != 0 || r.Withheld != 1 {
 		t.Errorf("%d entries, %d the same, %d different, %d would be withheld; want 3, 3, 0, 1", r.Entries, r.Same, r.Different, r.Withheld)
 	}
-	if r.Uses.Refused != 1 {
-		t.Errorf("for search %+v", r.Uses.UseCounts)
-	}
+	must.Equal(t, r.Uses.Refused, 1, "for search %+v", r.Uses.UseCounts)
 }
 
 // A crawl without a purpose met a site with a managed Content-Signal block, one that marks a

@@ -142,9 +142,7 @@ func TestReport_EveryOutputHasTheSameClasses(t *testing.T) {
 	must.OK(t, json.Unmarshal(out.Bytes(), &back))
 	got["--json"] = [2]reason.Counts{back.Total.Classes, back.Total.WouldBe}
 	for name, g := range got {
-		if g != [2]reason.Counts{classes, wouldBe} {
-			t.Errorf("%s counts %v, of which observed %v; want %v and %v", name, g[0], g[1], classes, wouldBe)
-		}
+		must.Equal(t, g, [2]reason.Counts{classes, wouldBe}, "%s counts %v, of which observed %v; want %v and %v", name, g[0], g[1], classes, wouldBe)
 	}
 	if n := classes.Sum(); n != int64(len(all)) || n != rep.Total.Requests || uint64(n) != summary.Requests {
 		t.Errorf("the classes make %d of %d", n, len(all))
@@ -175,9 +173,7 @@ func TestReport_ASiteWithoutRulesIsNotDisobeyed(t *testing.T) {
 	}
 	path, _ := recorded(t, all)
 	rep, _ := made(t, report.Query{Conduct: true}, path)
-	if len(rep.Conduct) != len(all) {
-		t.Errorf("%d sites of %d", len(rep.Conduct), len(all))
-	}
+	must.Equal(t, len(rep.Conduct), len(all), "sites of %d", len(all))
 	for _, c := range rep.Conduct {
 		if c.BreachShare != nil && *c.BreachShare > 0 {
 			t.Errorf("%s: %v of the pages are against the rules", c.Site, *c.BreachShare)

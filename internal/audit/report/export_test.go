@@ -43,9 +43,7 @@ func TestHeed_AnExportHasEveryDecisionWithAllThatIsRecordedOfIt(t *testing.T) {
 		"time": "2026-03-02T08:00:04.000000Z", "client": "192.0.2.7", "user_agent": "NewsBot/2.1", "url": "https://shop.example/private/x",
 		"verdict": "refuse", "rule": "Disallow: /private", "line": 2.0, "status": 403.0, "from_site": false, "duration_ms": 120.0, "run_note": "a crawl for a test",
 	} {
-		if refused[field] != want {
-			t.Errorf("%s is %v, not %v", field, refused[field], want)
-		}
+		must.Equal(t, refused[field], want, field)
 	}
 	if tokens, ok := refused["tokens"].([]any); !ok || tokens[0] != "newsbot" {
 		t.Errorf("tokens are %v", refused["tokens"])

@@ -101,7 +101,5 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 			}
 		}
 	}
-	if len(of) != 6 {
-		t.Errorf("%d outputs were compared", len(of))
-	}
+	must.Equal(t, len(of), 6, "outputs were compared")
 }

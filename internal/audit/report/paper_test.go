@@ -207,9 +207,7 @@ func TestHeed_AStateIsNotCountedAsAVerdict(t *testing.T) {
 func TestHeed_TablesOfSeveralRecordsAndOfNone(t *testing.T) {
 	dir := papered(t, report.Paper{}, aDay(t), newRecord(t).file())
 	rows := tableOf(t, fileText(t, dir, "record.csv"))
-	if len(rows) != 3 {
-		t.Errorf("two records make %d rows", len(rows)-1)
-	}
+	must.Equal(t, len(rows), 3, "two records make %d rows", len(rows)-1)
 	fileText(t, dir, "requests-2.sql")
 	contains(t, string(fileText(t, dir, "methods.txt")), "holds no requests")
 	err := (&report.Paper{}).Write(context.Background(), dir, nil)

@@ -143,9 +143,7 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 	} {
 		records, err := store.Records(c.files...)
 		must.OK(t, err)
-		if got := entries(t, records); got != c.want {
-			t.Errorf("%v: %s, want %s", c.files, got, c.want)
-		}
+		must.Equal(t, entries(t, records), c.want, "%v", c.files)
 	}
 }
 

@@ -16,9 +16,7 @@ import (
 
 func TestHeed_APeriodOfCountsIsOneOfTheRunningHeed(t *testing.T) {
 	t.Parallel()
-	if countPeriod != counts.PeriodLength.Microseconds() {
-		t.Errorf("%d and %v", countPeriod, counts.PeriodLength)
-	}
+	must.Equal(t, countPeriod, counts.PeriodLength.Microseconds(), "and %v", counts.PeriodLength)
 }
 
 // mixed makes decisions of all kinds that counts has to follow: of several clients and sites

@@ -61,9 +61,7 @@ func TestRecord_WhatIsBesideADecision(t *testing.T) {
 	db := view(t, path)
 	for i, e := range events {
 		where := fmt.Sprintf("id = %d AND (time, kind, coalesce(name, ''), count, coalesce(status, 0), coalesce(detail, '')) = (%d, '%s', '%s', %d, %d, '%s')", i+1, e.Time.UnixMicro(), e.Kind, e.Name, e.Count, e.Status, e.Detail)
-		if n := count(t, db, "SELECT count(*) FROM event WHERE "+where); n != 1 {
-			t.Errorf("no event has %s", where)
-		}
+		must.Equal(t, count(t, db, "SELECT count(*) FROM event WHERE "+where), 1, "no event has %s", where)
 	}
 	if n := count(t, db, "SELECT count(*) FROM decisions WHERE also_obey = 'Other-Bot Third' AND turn_s = 3 AND waited_s = 5 AND status = 0 AND from_site IS NULL"); n != 1 {
 		t.Errorf("the view has %d", n)

@@ -59,9 +59,7 @@ func (b *beset) complete(want bool) {
 func (b *beset) ended() *Proof {
 	b.t.Helper()
 	must.OK(b.t, b.Close(""))
-	if n := entries(b.t, b.path); n != b.accepted {
-		b.t.Errorf("%d decisions, %d were accepted", n, b.accepted)
-	}
+	must.Equal(b.t, entries(b.t, b.path), b.accepted, "decisions, %d were accepted", b.accepted)
 	return proofOf(b.t, b.path)
 }
 
@@ -180,9 +178,7 @@ func TestHeed_AForeignCommitSurvivesHealing(t *testing.T) {
 				b.complete(!c.stop)
 			}
 			b.decide(3)
-			if stopped := b.accepted == 20; stopped != c.stop {
-				t.Errorf("%d were accepted; %v", b.accepted, b.Err())
-			}
+			must.Equal(t, b.accepted == 20, c.stop, "%d were accepted; %v", b.accepted, b.Err())
 			if err := b.Close(""); (err != nil) != c.stop {
 				t.Errorf("Close: %v", err)
 			}

@@ -122,9 +122,7 @@ func TestHeed_NothingWaitsInADamagedTail(t *testing.T) {
 		t.Fatalf("%d decisions wait", n)
 	}
 	overwrite(t, path+".tail", wal.Start+wal.BlockStart+3, []byte{0xff})
-	if n := proofOf(t, path).Waiting; n != 0 {
-		t.Errorf("%d decisions are said to be added by the next start", n)
-	}
+	must.Equal(t, proofOf(t, path).Waiting, 0, "decisions are said to be added by the next start")
 }
 
 // A record that was damaged before the start is moved aside with its tail, and the new one

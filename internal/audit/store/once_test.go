@@ -91,13 +91,9 @@ func TestRecords_ADecisionOfSeveralRecordsIsReadOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := countedIn(t, c.paths...)
-			if len(got) != len(c.want) {
-				t.Errorf("read are %v, want %v", got, c.want)
-			}
+			must.Equal(t, len(got), len(c.want), "read are %v, want %v", got, c.want)
 			for path, n := range c.want {
-				if got[path] != n {
-					t.Errorf("read are %v, want %v", got, c.want)
-				}
+				must.Equal(t, got[path], n, "read are %v, want %v", got, c.want)
 			}
 		})
 	}

@@ -84,7 +84,5 @@ func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link.db")
 	must.OK(t, os.Symlink(killed, link))
 	open(t, link, store.Options{}).Close("")
-	if n := count(t, view(t, killed), "SELECT count(*) FROM entry"); n != 1 {
-		t.Errorf("%d entries, want the one of the tail", n)
-	}
+	must.Equal(t, count(t, view(t, killed), "SELECT count(*) FROM entry"), 1, "entries")
 }

@@ -127,9 +127,7 @@ func TestProve_DecisionsAtRandom(t *testing.T) {
 		if got := check(text); got != "0 right" {
 			t.Fatalf("decision %d: the other checker: %s\n%s", seq, got, text)
 		}
-		if (proof.Decisions[0].Client != nil) != (i%2 == 0) {
-			t.Errorf("decision %d has a client: %v", seq, proof.Decisions[0].Client)
-		}
+		must.Equal(t, proof.Decisions[0].Client != nil, i%2 == 0, "decision %d has a client: %v", seq, proof.Decisions[0].Client)
 		size := len(text)
 		if body := proof.Decisions[0].Body; body != nil {
 			size -= len(body["zlib"].([]byte)) / 3 * 4

@@ -74,9 +74,7 @@ func TestSearch_LatestAreTheLastOnesThatMatch(t *testing.T) {
 		if err := r.Latest(&x.s, 300, func(e *store.Entry) error { got = append(got, e.Seq); return nil }); err != nil {
 			t.Errorf("%s: %v", x.name, err)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: found %d decisions, %d match", x.name, len(got), len(want))
-		}
+		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "%s: found %d decisions, %d match", x.name, len(got), len(want))
 	}
 }
 

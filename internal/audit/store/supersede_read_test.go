@@ -32,9 +32,7 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 	must.OK(t, err)
 	c.Close()
 	mustOpen(t, path, Options{})
-	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout2.db"); n != before+1 {
-		t.Errorf("%d decisions moved aside, want %d", n, before+1)
-	}
+	must.Equal(t, entries(t, strings.TrimSuffix(path, ".db")+".layout2.db"), before+1, "decisions moved aside")
 }
 
 // A heed that is killed between the two renames leaves no record, but the next one.

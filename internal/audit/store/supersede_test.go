@@ -49,9 +49,7 @@ func TestASupersededRecordHasItsWholeTail(t *testing.T) {
 	before := entries(t, path)
 	w := mustOpen(t, path, Options{})
 	aside := strings.TrimSuffix(path, ".db") + ".layout2.db"
-	if n := entries(t, aside); n != before+1 {
-		t.Errorf("%d decisions moved aside, want %d", n, before+1)
-	}
+	must.Equal(t, entries(t, aside), before+1, "decisions moved aside")
 	for _, name := range wal.Paths(aside) {
 		if _, err := os.Lstat(name); err == nil {
 			t.Errorf("%s was left", name)

@@ -79,9 +79,7 @@ func TestHeed_ADecisionIsReadInSQLiteWithItsOutcome(t *testing.T) {
 	must.OK(t, err)
 	got := fmt.Sprint(id, " ", url, " ", verdict, " ", rule, " ", line, " ", sum, " ", status)
 	want := fmt.Sprint(e.ID, " https://site.test/private/x?a=1 refuse Disallow: /private 2 ", rules.DigestOf(robots), " 403")
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	must.Equal(t, got, want)
 	must.OK(t, w.Close("heed is stopping"))
 	if err := w.Decided(e); err == nil {
 		t.Error("a decision was accepted after the end")
@@ -130,12 +128,8 @@ func TestHeed_ManyDecideAtOnceAndNoneIsLost(t *testing.T) {
 	all.Wait()
 	must.OK(t, w.Close("heed is stopping"))
 	db := view(t, path)
-	if n := count(t, db, "SELECT count(DISTINCT id) FROM entry"); n != 3200 {
-		t.Errorf("%d entries, want 3200", n)
-	}
-	if n := count(t, db, "SELECT count(*) FROM outcome WHERE error = 'heed is stopping' AND truncated = 1"); n != 16*67 {
-		t.Errorf("%d exchanges were cut off, want %d", n, 16*67)
-	}
+	must.Equal(t, count(t, db, "SELECT count(DISTINCT id) FROM entry"), 3200, "entries")
+	must.Equal(t, count(t, db, "SELECT count(*) FROM outcome WHERE error = 'heed is stopping' AND truncated = 1"), 16*67, "exchanges were cut off")
 }
 
 // copyOf returns what a kill at this moment leaves: the files as they are, with
@@ -174,15 +168,11 @@ func TestHeed_WhatWasDecidedOutlivesAKill(t *testing.T) {
 	decide(12) // in the tail alone, or on its way
 	killed := copyOf(t, path)
 	must.OK(t, store.Settle(killed))
-	if n := count(t, view(t, killed), "SELECT count(*) FROM entry"); n != 42 {
-		t.Errorf("%d entries after the kill, want 42", n)
-	}
+	must.Equal(t, count(t, view(t, killed), "SELECT count(*) FROM entry"), 42, "entries after the kill")
 	after := open(t, killed, store.Options{})
 	must.OK(t, after.Close(""))
 	db := view(t, killed)
-	if n := count(t, db, "SELECT count(*) FROM run"); n != 2 {
-		t.Errorf("%d runs, want 2", n)
-	}
+	must.Equal(t, count(t, db, "SELECT count(*) FROM run"), 2, "runs")
 	if n := count(t, db, "SELECT count(*) FROM entry LEFT JOIN outcome ON entry = seq WHERE entry IS NULL"); n > 12 {
 		t.Errorf("%d entries have no outcome, want those of the tail at most", n)
 	}

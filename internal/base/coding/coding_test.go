@@ -97,9 +97,7 @@ func TestUnknownCodings(t *testing.T) {
 		}
 	}
 	for _, lines := range [][]string{nil, {""}, {"Identity"}} {
-		if name := coding.Name(lines); name != "" {
-			t.Errorf("%q is %q", lines, name)
-		}
+		must.Equal(t, coding.Name(lines), "", "%q", lines)
 	}
 }
 

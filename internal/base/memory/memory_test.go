@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const mib = 1 << 20
@@ -38,9 +39,7 @@ func TestLittleIsAllocatedByAnIdleHeed(t *testing.T) {
 	t.Parallel()
 	before := reading{allocated: 500 * mib}
 	for allocated, want := range map[uint64]bool{500 * mib: true, 500*mib + 1000: true, 501 * mib: false, 510 * mib: false} {
-		if got := isIdle(before, reading{allocated: allocated}); got != want {
-			t.Errorf("%d octets more: idle is %v", allocated-before.allocated, got)
-		}
+		must.Equal(t, isIdle(before, reading{allocated: allocated}), want, "%d octets more: idle", allocated-before.allocated)
 	}
 }
 
@@ -109,9 +108,7 @@ func TestTheLimitOfAContainerIsFound(t *testing.T) {
 		for path, text := range c.files {
 			files[path] = &fstest.MapFile{Data: []byte(text)}
 		}
-		if got := containerLimit(files); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
+		must.Equal(t, containerLimit(files), c.want, name)
 	}
 }
 

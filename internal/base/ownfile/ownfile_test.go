@@ -38,9 +38,7 @@ func TestHeed_WhoElseCanChangeAFileIsNamed(t *testing.T) {
 		place(t, 0o600, uid, gid): "", place(t, 0o664, uid, gid): "", link: "", "/dev/null": "", "/no/file": "",
 		place(t, 0o646, uid, gid): "everyone (mode 0646)",
 	} {
-		if got := Others(path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
+		must.Equal(t, Others(path), want, path)
 	}
 	if uid != 0 {
 		t.Skip("only root can make files of other users")
@@ -50,16 +48,12 @@ func TestHeed_WhoElseCanChangeAFileIsNamed(t *testing.T) {
 	for path, want := range map[string]string{
 		foreign: "its owner (uid 4711)", place(t, 0o660, 0, 4712): "its group (gid 4712, mode 0660)", link: "the owner of the link (uid 4711)",
 	} {
-		if got := Others(path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
+		must.Equal(t, Others(path), want, path)
 	}
 	t.Setenv("SUDO_UID", "4711")
 	t.Setenv("SUDO_GID", "4712")
 	for _, path := range []string{foreign, link, place(t, 0o660, 4711, 4712)} {
-		if got := Others(path); got != "" {
-			t.Errorf("under sudo of its owner, %s: %q", path, got)
-		}
+		must.Equal(t, Others(path), "", "under sudo of its owner, %s", path)
 	}
 }
 
@@ -161,8 +155,6 @@ func TestHeed_ADirectoryAboveThatOthersCanChangeIsNamed(t *testing.T) {
 	must.OK(t, os.MkdirAll(state, 0o700))
 	for mode, want := range map[fs.FileMode]string{0o755: "", 0o777 | fs.ModeSticky: "", 0o777: filepath.Join(top, "a") + " can be changed by everyone (mode 0777)"} {
 		must.OK(t, os.Chmod(filepath.Join(top, "a"), mode))
-		if got := Parent(state); got != want {
-			t.Errorf("%v: %q, want %q", mode, got, want)
-		}
+		must.Equal(t, Parent(state), want, "%v", mode)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestPrintable_KeepsPrintableASCIIWithinTheLimit(t *testing.T) {
@@ -18,18 +20,14 @@ func TestPrintable_KeepsPrintableASCIIWithinTheLimit(t *testing.T) {
 		strings.Repeat("x", 21):        strings.Repeat("x", 17) + "...",
 		strings.Repeat("\u00e9", 2000): strings.Repeat("?", 17) + "...",
 	} {
-		if got := Printable(text, 20); got != want {
-			t.Errorf("Printable(%q, 20) = %q, want %q", text, got, want)
-		}
+		must.Equal(t, Printable(text, 20), want, "Printable(%q, 20) =", text)
 	}
 }
 
 func TestQuoteAndError_AreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1000)
-	if got := Quote("a\nb"); got != `"a?b"` {
-		t.Errorf("Quote = %s", got)
-	}
+	must.Equal(t, Quote("a\nb"), `"a?b"`, "Quote =")
 	if got := Quote(long); len(got) != maxQuoted+2 {
 		t.Errorf("Quote is %d octets long, want %d", len(got), maxQuoted+2)
 	}
@@ -60,8 +58,6 @@ func FuzzOctets(f *testing.F) {
 		if strings.ContainsFunc(shown, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			t.Errorf("%q is shown as %q", text, shown)
 		}
-		if back := ParseOctets(shown); back != text {
-			t.Errorf("%q is shown as %s, which is %q", text, shown, back)
-		}
+		must.Equal(t, ParseOctets(shown), text, "%q is shown as %s, which", text, shown)
 	})
 }

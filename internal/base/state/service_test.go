@@ -68,12 +68,8 @@ func TestFind_TheStateDirectoryOfTheService(t *testing.T) {
 	if !strings.Contains(advice, service) || !strings.HasSuffix(advice, " heed audit report --agent 'News Bot'") {
 		t.Errorf("the advice is %q", advice)
 	}
-	if advice := at(service, "linux").advice(service); advice != "" {
-		t.Errorf("the advice about the directory of the service is %q", advice)
-	}
-	if advice := at(filepath.Join(root, "none"), "linux").advice(own); advice != "" {
-		t.Errorf("the advice without a service is %q", advice)
-	}
+	must.Equal(t, at(service, "linux").advice(service), "", "the advice about the directory of the service")
+	must.Equal(t, at(filepath.Join(root, "none"), "linux").advice(own), "", "the advice without a service")
 }
 
 // A user who may not read the service's state directory learns the command that may.

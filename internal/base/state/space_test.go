@@ -20,9 +20,7 @@ func TestAFileIsMeasuredWithTheFilesBesideIt(t *testing.T) {
 		testkit.Write(t, filepath.Join(dir, name), string(make([]byte, size)))
 	}
 	f := SpaceOf(path)
-	if f.Bytes != 1230 {
-		t.Errorf("%d octets, want 1230", f.Bytes)
-	}
+	must.Equal(t, f.Bytes, 1230, "octets")
 	if f.Free == nil || *f.Free <= 0 {
 		t.Errorf("free: %v", f.Free)
 	}

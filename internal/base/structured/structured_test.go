@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heed/internal/base/structured"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestDictionary(t *testing.T) {
@@ -23,9 +24,7 @@ func TestDictionary(t *testing.T) {
 		if all, err := structured.Dictionary([]string{value}); err == nil {
 			got = fmt.Sprint(all)
 		}
-		if got != want {
-			t.Errorf("%q: %s, want %s", value, got, want)
-		}
+		must.Equal(t, got, want, "%q", value)
 	}
 }
 
@@ -42,8 +41,6 @@ func TestFilterList(t *testing.T) {
 		if err != nil {
 			got = "error"
 		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", value, got, want)
-		}
+		must.Equal(t, got, want, "%q", value)
 	}
 }

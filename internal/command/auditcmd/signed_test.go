@@ -55,12 +55,8 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 		}
 		text, err := json.Marshal(d)
 		signed := n == 0
-		if strings.Contains(flat(out.String()), "signed for the site with the key "+key+", published at "+by) != signed {
-			t.Errorf("decision %d is explained as\n%s", n, &out)
-		}
-		if strings.Contains(string(text), `"signed_key":"`+key+`","signed_by":"`+by+`"`) != signed {
-			t.Errorf("decision %d is listed as %s", n, text)
-		}
+		must.Equal(t, strings.Contains(flat(out.String()), "signed for the site with the key "+key+", published at "+by), signed, "decision %d is explained as\n%s", n, &out)
+		must.Equal(t, strings.Contains(string(text), `"signed_key":"`+key+`","signed_by":"`+by+`"`), signed, "decision %d is listed as %s", n, text)
 		n++
 		return err
 	})

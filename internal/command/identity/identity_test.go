@@ -252,9 +252,7 @@ func TestPublish_TheCardIsTrue(t *testing.T) {
 		"rfc9309-compliance": {robot["rfc9309-compliance"], []any{"User-Agent", "Allow", "Disallow", "Crawl-delay", "Content-Signal", "Content-Usage"}},
 		"trigger":            {robot["trigger"], "crawler"}, "purpose": {robot["purpose"], "search, archive"}, "rate-expectation": {robot["rate-expectation"], "at most one request every 2s to one site"},
 	} {
-		if fmt.Sprint(c.got) != fmt.Sprint(c.want) {
-			t.Errorf("%s: %v, want %v", name, c.got, c.want)
-		}
+		must.Equal(t, fmt.Sprint(c.got), fmt.Sprint(c.want), name)
 	}
 	if !strings.Contains(page, "User-agent: NewsBot\n") || !strings.Contains(page, "obeys robots.txt") {
 		t.Errorf("%s", page)

@@ -138,9 +138,7 @@ sign = { key = "file:` + dir + `/news.key", agent = "https://bots.test/news.json
 	for _, c := range []struct{ target, userAgent, want string }{
 		{"/robots.txt", "heed/1.0", "own"}, {"/robots.txt", "NewsBot/2.1", "first"}, {"/rules", "NewsBot/2.1", "first"}, {"/rules", "heed/1.0", "not sent"},
 	} {
-		if got := w.signedBy(t, c.target, c.userAgent, keys); got != c.want {
-			t.Errorf("%s as %s: signed by %s, want %s", c.target, c.userAgent, got, c.want)
-		}
+		must.Equal(t, w.signedBy(t, c.target, c.userAgent, keys), c.want, "%s as %s: signed by", c.target, c.userAgent)
 	}
 	must.OK(t, os.Remove(filepath.Join(dir, "news.key")))
 	signed("the file is not read again", "first")

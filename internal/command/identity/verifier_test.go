@@ -193,29 +193,19 @@ func (s *site) refusesWhatIsChanged(t *testing.T, key *passport.Key) {
 	for _, form := range []passport.Form{passport.Dictionary, passport.String} {
 		h := signed(form, time.Now())
 		for _, want := range []string{"valid", "invalid: replayed"} {
-			if got := s.direct(t, "GET", "h1.test", "/page?a=b", h); got != want {
-				t.Errorf("%s, want %s", got, want)
-			}
+			must.Equal(t, s.direct(t, "GET", "h1.test", "/page?a=b", h), want)
 		}
 		for name, c := range map[string]struct{ method, host, target string }{
 			"another method": {"DELETE", "h1.test", "/page?a=b"}, "another host": {"GET", "site.test", "/page?a=b"}, "another path": {"GET", "h1.test", "/other?a=b"},
 		} {
-			if got := s.direct(t, c.method, c.host, c.target, signed(form, time.Now())); got != "invalid: invalid signature" {
-				t.Errorf("%s: %s", name, got)
-			}
+			must.Equal(t, s.direct(t, c.method, c.host, c.target, signed(form, time.Now())), "invalid: invalid signature", name)
 		}
 		h = signed(form, time.Now())
 		h.Set("Signature-Input", strings.Replace(h.Get("Signature-Input"), `nonce="`, `nonce="AAAA`, 1))
-		if got := s.direct(t, "GET", "h1.test", "/page?a=b", h); got != "invalid: invalid signature" {
-			t.Errorf("another nonce: %s", got)
-		}
+		must.Equal(t, s.direct(t, "GET", "h1.test", "/page?a=b", h), "invalid: invalid signature", "another nonce")
 		for want, at := range map[string]time.Time{"invalid: created in the future": time.Now().Add(time.Hour), "invalid: Signature expired": time.Now().Add(-2 * time.Minute)} {
-			if got := s.direct(t, "GET", "h1.test", "/page?a=b", signed(form, at)); got != want {
-				t.Errorf("%s, want %s", got, want)
-			}
+			must.Equal(t, s.direct(t, "GET", "h1.test", "/page?a=b", signed(form, at)), want)
 		}
 	}
-	if got := s.direct(t, "GET", "h1.test", "/page?a=b", nil); got != "unsigned" {
-		t.Errorf("unsigned: %s", got)
-	}
+	must.Equal(t, s.direct(t, "GET", "h1.test", "/page?a=b", nil), "unsigned", "unsigned")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/output/console"
+	"heed/internal/tools/testkit/must"
 )
 
 var testFiles = ClientFiles{Bundle: "/s/bundle.pem", TrustStore: "/s/trust store.p12", Wgetrc: "/s/wgetrc"}
@@ -158,9 +159,7 @@ func TestWhatTheUserSetForPHPAndRIsKept(t *testing.T) {
 
 func TestPHPDir_PathsThatNoVariableCanNameHaveNone(t *testing.T) {
 	for dir, want := range map[string]string{"/s/clients/a b": "/s/clients/a b/php", "/s:t/clients/a": "", "/it's/clients/a": "", "/s\n/clients/a": ""} {
-		if got := phpDir(dir); got != want {
-			t.Errorf("%q: %q, want %q", dir, got, want)
-		}
+		must.Equal(t, phpDir(dir), want, "%q", dir)
 	}
 }
 

@@ -27,9 +27,7 @@ func TestClientFilesHoldSystemFoundAndOwnRoots(t *testing.T) {
 	files := must.Get(MakeClientFiles(state, own, Inspect(environ, state), time.Now()))(t)
 	bundle := testkit.Read(t, files.Bundle)
 	for who, root := range map[string]*ca.Authority{"the system's": system, "heed's": own, "the environment's": corp, "wget's": wgets} {
-		if strings.Count(bundle, string(root.CertPEM())) != 1 {
-			t.Errorf("%s root is not in the bundle once", who)
-		}
+		must.Equal(t, strings.Count(bundle, string(root.CertPEM())), 1, "%s root is not in the bundle once", who)
 	}
 	if store, _ := os.ReadFile(files.TrustStore); len(store) == 0 {
 		t.Error("no trust store")

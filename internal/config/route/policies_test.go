@@ -110,9 +110,7 @@ func inFile(t *testing.T, path, query string) driver.Value {
 // whole fails for a file of policies that does not fit together.
 func whole(t *testing.T, path string) {
 	t.Helper()
-	if got := inFile(t, path, "PRAGMA integrity_check"); got != "ok" {
-		t.Errorf("%s is corrupt: %v", path, got)
-	}
+	must.Equal(t, inFile(t, path, "PRAGMA integrity_check"), "ok", "%s is corrupt", path)
 }
 
 // obtained is the number of commits to the file of policies when that of a host was at

@@ -113,9 +113,7 @@ func TestHeed_UpstreamProxyIsReadAsClientsReadIt(t *testing.T) {
 	}
 	for _, c := range cases {
 		p := ProxyOfEnviron(strings.Fields(c.environ))
-		if got := goes(t, p, c.target); got != c.want {
-			t.Errorf("%s: %s goes through %q, want %q", c.environ, c.target, got, c.want)
-		}
+		must.Equal(t, goes(t, p, c.target), c.want, "%s: %s goes through", c.environ, c.target)
 	}
 	if p := ProxyOfEnviron([]string{"NO_PROXY=x", "HTTPS_PROXY="}); p != nil {
 		t.Errorf("an environment without a proxy gives %+v", p)
@@ -125,22 +123,16 @@ func TestHeed_UpstreamProxyIsReadAsClientsReadIt(t *testing.T) {
 func TestHeed_ANamedUpstreamProxyTakesEverything(t *testing.T) {
 	p := &control.UpstreamProxy{All: "http://user:pw@p:1"}
 	for _, target := range []string{"http://site.test/", "https://site.test/", "http://127.0.0.1:80/", "http://localhost/"} {
-		if got := goes(t, p, target); got != "http://user:pw@p:1" {
-			t.Errorf("%s goes through %q", target, got)
-		}
+		must.Equal(t, goes(t, p, target), "http://user:pw@p:1", "%s goes through", target)
 	}
-	if got := goes(t, nil, "https://site.test/"); got != "" {
-		t.Errorf("without one it goes through %q", got)
-	}
+	must.Equal(t, goes(t, nil, "https://site.test/"), "", "without one it goes through")
 }
 
 func TestHeed_TheConfiguredUpstreamProxyCountsUnlessARunNamesAnother(t *testing.T) {
 	environ := []string{"https_proxy=http://env:1"}
 	for value, want := range map[string]string{"": "", "env": "http://env:1", "http://own:2": "http://own:2"} {
 		p := must.Get(configuredProxy(&config.Config{Upstream: config.UpstreamConfig{Proxy: value}}, environ))(t)
-		if got := goes(t, p, "https://site.test/"); got != want {
-			t.Errorf("upstream.proxy = %q leads through %q, want %q", value, got, want)
-		}
+		must.Equal(t, goes(t, p, "https://site.test/"), want, "upstream.proxy = %q leads through", value)
 	}
 }
 
@@ -203,7 +195,5 @@ func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
 	if err := visit("b.test"); err != nil {
 		t.Error(err)
 	}
-	if err := visit("b.test"); err != errNoTurn {
-		t.Errorf("the second visit does not wait for an hour: %v", err)
-	}
+	must.Equal(t, visit("b.test"), errNoTurn, "the second visit does not wait for an hour")
 }

@@ -284,9 +284,7 @@ func TestAdmin_HealthIsReadOnlyAndHasBothNames(t *testing.T) {
 	}
 	r.health.Store(&health{notReady: []string{"heed is about to end"}})
 	r.expect(200, "GET", "/healthz")
-	if body := r.expect(503, "GET", "/readyz"); body != "heed is not ready\nnot ready: heed is about to end\n" {
-		t.Errorf("%q", body)
-	}
+	must.Equal(t, r.expect(503, "GET", "/readyz"), "heed is not ready\nnot ready: heed is about to end\n")
 }
 
 // A thousand clients ask for a large answer and do not read it; one more is served while

@@ -68,8 +68,6 @@ func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 		record.Ended(e)
 		slog.New(Handler(&out, format == "json", slog.LevelInfo, (*audit.Privacy)(nil).Redact)).Warn("w", "error", testkit.Hostile, "plain", "a\x7fb")
 		testkit.Harmless(t, format, out.String())
-		if strings.Count(out.String(), "\n") != 2 {
-			t.Errorf("%s: %q", format, out.String())
-		}
+		must.Equal(t, strings.Count(out.String(), "\n"), 2, "%s: %q", format, out.String())
 	}
 }

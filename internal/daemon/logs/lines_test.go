@@ -30,9 +30,7 @@ func FuzzLine(f *testing.F) {
 			h := Handler(&got, json, slog.LevelInfo, redact)
 			must.OK(t, h.Handle(context.Background(), r))
 			must.OK(t, Handler(&want, json, slog.LevelInfo, redact).(*lines).Handler.Handle(context.Background(), r))
-			if got.String() != want.String() {
-				t.Errorf("got\n%swant\n%s", &got, &want)
-			}
+			must.Equal(t, got.String(), want.String(), "got\n%swant\n%s", &got, &want)
 		}
 	})
 }

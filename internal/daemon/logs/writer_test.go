@@ -58,9 +58,7 @@ func TestHeed_ALogOutlivesAFullDisk(t *testing.T) {
 	if err := log.Drain(testkit.Patience); err != nil {
 		t.Error(err)
 	}
-	if got := d.held.String(); got != "first\nsecond\nthird\nfourth\n" {
-		t.Errorf("the log holds %q", got)
-	}
+	must.Equal(t, d.held.String(), "first\nsecond\nthird\nfourth\n", "the log holds")
 	if err := log.Err(); err != nil {
 		t.Errorf("after there was room again: %v", err)
 	}
@@ -168,7 +166,5 @@ func TestHeed_GatheredTextIsWritten(t *testing.T) {
 	testkit.Until(t, "the gathered line in the log", func() bool { return strings.Join(out.written(), "") == "first\n" })
 	gathered <- "second\n"
 	must.OK(t, log.Drain(testkit.Patience))
-	if got := strings.Join(out.written(), ""); got != "first\nsecond\n" {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, strings.Join(out.written(), ""), "first\nsecond\n")
 }

@@ -102,9 +102,7 @@ func TestARunPrintsTheOutcomesOfItsRequests(t *testing.T) {
 func TestAQuietRunSaysNothing(t *testing.T) {
 	testkit.Serve(t, "")
 	_, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", testkit.Page(t)), Quiet: true}, "HTTPS_PROXY=http://p.test:1")
-	if stderr != "" {
-		t.Errorf("it says %q", stderr)
-	}
+	must.Equal(t, stderr, "", "it says")
 }
 
 func TestTheSummaryIsOneLineOfJSON(t *testing.T) {
@@ -262,9 +260,7 @@ func pipeFile(t *testing.T) string {
 
 func TestABackgroundHeedDoesNotInheritOneRunsProxiesAndCAs(t *testing.T) {
 	got := backgroundEnviron([]string{"PATH=/bin", "https_proxy=http://p", "SSL_CERT_FILE=/x", "NO_PROXY=y", "HEED_STATE=rel", "LANG=C"}, "/state")
-	if strings.Join(got, " ") != "PATH=/bin LANG=C HEED_STATE=/state" {
-		t.Errorf("it inherits %q", got)
-	}
+	must.Equal(t, strings.Join(got, " "), "PATH=/bin LANG=C HEED_STATE=/state", "it inherits %q", got)
 }
 
 func TestWhatABackgroundHeedSaysReachesTheUser(t *testing.T) {

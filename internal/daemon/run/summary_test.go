@@ -15,6 +15,7 @@ import (
 	"heed/internal/judge/reason"
 	"heed/internal/output/console"
 	"heed/internal/sealed"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -40,9 +41,7 @@ func TestSummaryPrintsWhatWasSigned(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		printSigned(&out, &counts.Summary{Counts: counts.Counts{Allowed: c.allowed}, Signed: c.signed}, c.wanted)
-		if out.String() != c.want {
-			t.Errorf("%+v: %q", c, out.String())
-		}
+		must.Equal(t, out.String(), c.want, "%+v", c)
 	}
 }
 
@@ -104,9 +103,7 @@ func TestARuleCannotCommandTheTerminal(t *testing.T) {
 		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x202e) }); i >= 0 {
 			t.Errorf("%q gets through in %q", got[i:min(len(got), i+8)], got)
 		}
-		if n := strings.Count(got, "\n"); n != 3 {
-			t.Errorf("%d lines instead of three: %q", n, got)
-		}
+		must.Equal(t, strings.Count(got, "\n"), 3, "lines instead of three: %q", got)
 		if len(got) > 1000 {
 			t.Errorf("%d bytes printed for one rule", len(got))
 		}
@@ -123,9 +120,7 @@ func TestTheSummaryIsShortHoweverMuchHappened(t *testing.T) {
 	if n := strings.Count(got, "\n"); n > 30 {
 		t.Errorf("%d lines", n)
 	}
-	if strings.Count(got, "... and 488 more; --json prints them all") != 2 {
-		t.Errorf("it does not say how many are left out:\n%s", got)
-	}
+	must.Equal(t, strings.Count(got, "... and 488 more; --json prints them all"), 2, "it does not say how many are left out:\n%s", got)
 }
 
 // A command of a known kind gets its own setting; for any other, those of the usual kinds
@@ -148,9 +143,7 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 	var out bytes.Buffer
 	printHints(&out, nil, &counts.Summary{}, "./crawl", works)
 	for _, p := range clientenv.Programs {
-		if strings.Contains(out.String(), "  "+p.Kind+": ") != p.Usual {
-			t.Errorf("for an unknown command, %s:\n%s", p.Kind, &out)
-		}
+		must.Equal(t, strings.Contains(out.String(), "  "+p.Kind+": "), p.Usual, "for an unknown command, %s:\n%s", p.Kind, &out)
 	}
 }
 
@@ -210,9 +203,7 @@ func TestWhereNothingCameThroughTheSealedRunIsTheFirstAdvice(t *testing.T) {
 				t.Errorf("%+v, %s: %q", bypass, command, out.String())
 			}
 			quiet := bypass != nil && bypass.Watched && !bypass.suspects() && command != "docker" && command != "sudo"
-			if quiet != (len(lines) == 4) {
-				t.Errorf("%+v, %s: %d lines: %q", bypass, command, len(lines), out.String())
-			}
+			must.Equal(t, quiet, (len(lines) == 4), "%+v, %s: %d lines: %q", bypass, command, len(lines), out.String())
 		}
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestClassify_IPv4Addresses(t *testing.T) {
 	are := func(want Class, addresses string) {
 		t.Helper()
 		for a := range strings.FieldsSeq(addresses) {
-			if got := Classify(netip.MustParseAddr(a)); got != want {
-				t.Errorf("%s is %s, want %s", a, got, want)
-			}
+			must.Equal(t, Classify(netip.MustParseAddr(a)), want, a)
 		}
 	}
 	are(Public, `1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0
@@ -36,9 +36,7 @@ func TestClassify_IPv6Addresses(t *testing.T) {
 	are := func(want Class, addresses string) {
 		t.Helper()
 		for a := range strings.FieldsSeq(addresses) {
-			if got := Classify(netip.MustParseAddr(a)); got != want {
-				t.Errorf("%s is %s, want %s", a, got, want)
-			}
+			must.Equal(t, Classify(netip.MustParseAddr(a)), want, a)
 		}
 	}
 	are(Public, `2000:: 2606:4700::1111 2001:200:: 2001:db7:ffff:ffff:ffff:ffff:ffff:ffff 2001:db9::
@@ -60,9 +58,7 @@ func TestClassify_IPv6Addresses(t *testing.T) {
 func TestClassify_AddressesThatCarryAnother(t *testing.T) {
 	is := func(address string, want Class) {
 		t.Helper()
-		if got := Classify(netip.MustParseAddr(address)); got != want {
-			t.Errorf("%s is %s, want %s", address, got, want)
-		}
+		must.Equal(t, Classify(netip.MustParseAddr(address)), want, address)
 	}
 	is("::ffff:127.0.0.1", Loopback)
 	is("::ffff:169.254.169.254", Metadata)
@@ -95,9 +91,7 @@ func TestClassify_AddressesThatCarryAnother(t *testing.T) {
 }
 
 func TestClassify_AnInvalidAddressHasTheLowestClass(t *testing.T) {
-	if got := Classify(netip.Addr{}); got != Invalid {
-		t.Errorf("no address is %s", got)
-	}
+	must.Equal(t, Classify(netip.Addr{}), Invalid, "no address")
 	for c := Invalid; c < Public; c++ {
 		if c.String() == (c+1).String() || c >= Public {
 			t.Errorf("%d and %d are both %s", c, c+1, c)

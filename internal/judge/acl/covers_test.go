@@ -27,9 +27,7 @@ func TestPatternsThatCoverOthers(t *testing.T) {
 		{"*.a.test", "*.test", false}, {"*.test", "a.xtest", false}, {"a.test", "A.test.", true}, {"a.test", "*.a.test", false}, {"a.test:80", "a.test", false},
 		{"a.test", "a.test:8080", true},
 	} {
-		if got := hostPattern(t, c.p).Covers(hostPattern(t, c.q)); got != c.want {
-			t.Errorf("%s covers %s: %v", c.p, c.q, got)
-		}
+		must.Equal(t, hostPattern(t, c.p).Covers(hostPattern(t, c.q)), c.want, "%s covers %s", c.p, c.q)
 	}
 	for _, c := range []struct {
 		g, o string
@@ -38,9 +36,7 @@ func TestPatternsThatCoverOthers(t *testing.T) {
 		{"", "x", true}, {"*", "", true}, {"", "", true}, {"news*", "NewsBot*", true}, {"*bot*", "news*bot/1*", true}, {"x", "", false}, {"x", "x*", false}, {"*x", "x*", false},
 		{"a*b", "a*c*b", true}, {"a*c*b", "a*b", false}, {"a\x00b", "a*b", false},
 	} {
-		if got := NewGlob(c.g).Covers(NewGlob(c.o)); got != c.want {
-			t.Errorf("%q covers %q: %v", c.g, c.o, got)
-		}
+		must.Equal(t, NewGlob(c.g).Covers(NewGlob(c.o)), c.want, "%q covers %q", c.g, c.o)
 	}
 }
 

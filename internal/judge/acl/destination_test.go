@@ -144,8 +144,6 @@ func TestDestinationsThatCoverOthers(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(c, err1, err2)
 		}
-		if got := d.Covers(e); got != c.want {
-			t.Errorf("%s covers %s: %v", c.d, c.e, got)
-		}
+		must.Equal(t, d.Covers(e), c.want, "%s covers %s", c.d, c.e)
 	}
 }

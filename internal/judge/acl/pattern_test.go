@@ -36,9 +36,7 @@ func TestHeed_AHostPatternNamesHosts(t *testing.T) {
 		scheme, authority, _ := cutOrigin(c.origin)
 		o, err := rules.ParseOrigin(scheme, authority)
 		must.OK(t, err)
-		if p.Matches(o) != c.fits {
-			t.Errorf("%s fits %s: %v", c.pattern, c.origin, !c.fits)
-		}
+		must.Equal(t, p.Matches(o), c.fits, "%s fits %s: %v", c.pattern, c.origin, !c.fits)
 	}
 }
 
@@ -65,8 +63,6 @@ func TestHeed_AGlobIgnoresLetterCase(t *testing.T) {
 		{"exact", "exact", true},
 		{"exact", "exactly", false},
 	} {
-		if NewGlob(c.glob).Matches(c.text) != c.fits {
-			t.Errorf("%q fits %q: %v", c.glob, c.text, !c.fits)
-		}
+		must.Equal(t, NewGlob(c.glob).Matches(c.text), c.fits, "%q fits %q: %v", c.glob, c.text, !c.fits)
 	}
 }

@@ -51,9 +51,7 @@ func TestHeed_TheFirstClientThatFitsIsMeant(t *testing.T) {
 		{ClientInfo{Addr: netip.MustParseAddr("198.51.100.1"), User: "ann", Listener: "127.0.0.1:3129"}, "ann"},
 		{ClientInfo{User: "ann", Listener: "127.0.0.1:3128"}, ""},
 	} {
-		if got := (Effective{Client: b.ClientOf(c.who)}).Name(); got != c.name {
-			t.Errorf("%+v is %q, not %q", c.who, got, c.name)
-		}
+		must.Equal(t, (Effective{Client: b.ClientOf(c.who)}).Name(), c.name, "%+v", c.who)
 	}
 }
 
@@ -73,9 +71,7 @@ func TestHeed_InObserveModeEveryRequestIsAnswered(t *testing.T) {
 		{"people stay people", Enforce, new(Exempt), new(Observe), Exempt},
 	} {
 		b := &Rules{Mode: c.standard, Hosts: []Host{{Match: []HostPattern{host(t, "*")}, Mode: c.site}}}
-		if got := b.For(&Client{Mode: c.client}, o, noon).Mode; got != c.want {
-			t.Errorf("%s: %v, not %v", c.name, got, c.want)
-		}
+		must.Equal(t, b.For(&Client{Mode: c.client}, o, noon).Mode, c.want, c.name)
 	}
 }
 

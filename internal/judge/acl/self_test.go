@@ -47,9 +47,7 @@ func TestAddrs_AListenerIsItsAddressInEverySpelling(t *testing.T) {
 		{"127.0.0.1:99999", false, false, false, false},
 	} {
 		got := [4]bool{one.Has(c.host), v6.Has(c.host), all.Has(c.host), all4.Has(c.host)}
-		if got != [4]bool{c.one, c.v6, c.all, c.all4} {
-			t.Errorf("%s: %v", c.host, got)
-		}
+		must.Equal(t, got, [4]bool{c.one, c.v6, c.all, c.all4}, c.host)
 	}
 	interfaces := must.Get(net.InterfaceAddrs())(t)
 	for _, i := range interfaces {

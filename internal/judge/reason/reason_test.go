@@ -101,9 +101,7 @@ func TestClassOf(t *testing.T) {
 	for class, reasons := range of {
 		for i, v := range []rules.Verdict{rules.Allow, rules.Refuse} {
 			for _, r := range reasons[i] {
-				if got := reason.ClassOf(v, r, false); got != class {
-					t.Errorf("%s by %s is %q, want %q", v, r, got, class)
-				}
+				must.Equal(t, reason.ClassOf(v, r, false), class, "%s by %s", v, r)
 			}
 		}
 	}

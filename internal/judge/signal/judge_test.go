@@ -89,9 +89,7 @@ func TestPurposes_WhatRefusesThem(t *testing.T) {
 		{request{robots: "User-agent: *\nContent-Usage: train-ai=n\nDisallow: /\n"}, ""}, // refused by the rule already
 	} {
 		v := c.judge(t)
-		if got := refused(v); got != c.refuses {
-			t.Errorf("%s%v%s%s%s refuses %q, want %q", c.robots, c.header, c.head, c.tdmrep, c.licence, got, c.refuses)
-		}
+		must.Equal(t, refused(v), c.refuses, "%s%v%s%s%s refuses", c.robots, c.header, c.head, c.tdmrep, c.licence)
 		checkVerdict(t, v)
 	}
 }
@@ -201,14 +199,10 @@ func TestVerdict_ARecordAnswersForOtherPurposes(t *testing.T) {
 		`"train-ai":{"answer":"disallow","by":[0],"precedence":"agreed"}},"statements":[{"source":"robots","protocol":"content-signal",` +
 		`"url":"https://site.example/robots.txt","line":2,"name":"Content-Signal","text":"Content-Signal: search=yes, ai-train=no",` +
 		`"says":{"search":"allow","train-ai":"disallow"}}]}`
-	if string(text) != want {
-		t.Errorf("got  %s\nwant %s", text, want)
-	}
+	must.Equal(t, string(text), want)
 	var recorded signal.Verdict
 	must.OK(t, json.Unmarshal(text, &recorded))
-	if got := refused(&recorded); got != "training" {
-		t.Errorf("refused: %s", got)
-	}
+	must.Equal(t, refused(&recorded), "training", "refused")
 	damaged := signal.Verdict{Crawl: true, Results: map[signal.Category]signal.Result{signal.Search: {Answer: signal.Disallow, By: []int{7}, Unmet: []int{-1}}}}
 	if r, refused := damaged.Refuses(signal.PurposeSearch); !refused || r.Statement != nil || damaged.Annotation() == "" {
 		t.Errorf("a damaged record: %+v", r)
@@ -229,9 +223,7 @@ func TestVerdict_WhatWasNotReadIsUnknown(t *testing.T) {
 			if refused != (refuses && profile == rules.Strict) || v.Incomplete() != refuses {
 				t.Errorf("%q under %s: %v, %+v", why, profile, v.Incomplete(), r)
 			}
-			if v.Of(signal.Search) != signal.Unknown {
-				t.Errorf("%q: search is %s", why, v.Of(signal.Search))
-			}
+			must.Equal(t, v.Of(signal.Search), signal.Unknown, "%q: search", why)
 		}
 	}
 }
@@ -330,9 +322,7 @@ func TestSiteAnswers(t *testing.T) {
 		}
 		got := signal.Classify(c.status, h)
 		seen[got] = true
-		if got != c.want {
-			t.Errorf("%d %s: %q, want %q", c.status, c.header, got, c.want)
-		}
+		must.Equal(t, got, c.want, "%d %s", c.status, c.header)
 	}
 	for _, class := range signal.SiteAnswers() {
 		if !seen[class] {

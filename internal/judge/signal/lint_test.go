@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -60,14 +61,10 @@ func TestLint_LostReservations(t *testing.T) {
 		"License: https://u:p@site.example/l.xml":  "2 licence-url!",
 		"Crawl-delay: soon\nContent-Signal: maybe": "3 signal-list!",
 	} {
-		if got := findings("User-agent: *\n" + line + "\nDisallow: /x\n"); got != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
+		must.Equal(t, findings("User-agent: *\n"+line+"\nDisallow: /x\n"), want, line)
 	}
 	robots := "Content-Usage: search=N\nUser-agent: a\nLicense: x\nUser-agent: b\nContent-Signal: y\n"
-	if got := findings(robots); got != "1 usage-value!, 3 licence-url!, 5 signal-list!" {
-		t.Errorf("in all groups: %s", got)
-	}
+	must.Equal(t, findings(robots), "1 usage-value!, 3 licence-url!, 5 signal-list!", "in all groups")
 }
 
 // What is found follows from what the judge reads: of a Content-Signal the readable members
@@ -97,7 +94,5 @@ func TestLint_FindingsAreSentences(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(kinds) != 12 {
-		t.Errorf("%d kinds: %v", len(kinds), kinds)
-	}
+	must.Equal(t, len(kinds), 12, "kinds: %v", kinds)
 }

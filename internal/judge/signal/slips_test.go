@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -32,21 +33,15 @@ func TestHeed_SlipsHideNoTerm(t *testing.T) {
 		"another form of a date": {"unavailable_after: Jun 25, 2010 15:00:00", "unavailable_after: 25.06.2010", "unavailable_after: 2010/06/25", "unavailable_after: 20100625T150000Z"},
 	} {
 		for _, value := range values {
-			if got := refused(request{header: []string{"X-Robots-Tag: " + value}}.judge(t)); got != "search" {
-				t.Errorf("X-Robots-Tag, %s: %q refuses %q", kind, value, got)
-			}
+			must.Equal(t, refused(request{header: []string{"X-Robots-Tag: " + value}}.judge(t)), "search", "X-Robots-Tag, %s: %q refuses", kind, value)
 			if strings.Contains(kind, "crawler") || strings.ContainsAny(value, `"`) {
 				continue
 			}
-			if got := refused(request{head: `<head><meta name="robots" content="` + value + `"></head>`}.judge(t)); got != "search" {
-				t.Errorf("META, %s: %q refuses %q", kind, value, got)
-			}
+			must.Equal(t, refused(request{head: `<head><meta name="robots" content="` + value + `"></head>`}.judge(t)), "search", "META, %s: %q refuses", kind, value)
 		}
 	}
 	for _, value := range []string{"noindex: false", "noindex=0", "otherbot noindex", "OtherBot/1.0: noindex", "googlebot, otherbot: noindex", "index, follow", "all", "max-snippet=-1", "follow: yes", "x: noindex"} {
-		if got := refused(request{header: []string{"X-Robots-Tag: " + value}}.judge(t)); got != "" {
-			t.Errorf("%q refuses %q", value, got)
-		}
+		must.Equal(t, refused(request{header: []string{"X-Robots-Tag: " + value}}.judge(t)), "", "%q refuses", value)
 	}
 }
 
@@ -54,9 +49,7 @@ func TestHeed_SlipsHideNoTerm(t *testing.T) {
 func TestHeed_SlipsHideNoStatement(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"X-Robot-Tag", "X-Robots-Tags", "X-Robots", "XRobots-Tag", "X-RobotsTag", "X_Robots_Tag", "Robots", "Robots-Tag"} {
-		if got := refused(request{header: []string{name + ": noindex"}}.judge(t)); got != "search" {
-			t.Errorf("%s refuses %q", name, got)
-		}
+		must.Equal(t, refused(request{header: []string{name + ": noindex"}}.judge(t)), "search", "%s refuses", name)
 	}
 	for _, element := range []string{
 		`<meta name=”robots” content=”noindex”>`, `<meta name=“robots” content=“noindex, nofollow”>`, `<meta name="robots:" content="noindex">`, `<meta name="robot" content="noindex">`,
@@ -65,14 +58,10 @@ func TestHeed_SlipsHideNoStatement(t *testing.T) {
 		`<meta name="robots" value="noindex">`, `<meta name="robots" contents="noindex">`, `<meta name='"robots"' content='"noindex"'>`, `<meta name="robots.txt" content="noindex">`,
 		`<meta itemprop="robots" property="og:title" content="noindex">`, `<meta name="robots" contents="noindex" value="all">`, // the first of two
 	} {
-		if got := refused(request{head: "<head>" + element + "</head>"}.judge(t)); got != "search" {
-			t.Errorf("%s refuses %q", element, got)
-		}
+		must.Equal(t, refused(request{head: "<head>" + element + "</head>"}.judge(t)), "search", "%s refuses", element)
 	}
 	for _, element := range []string{`<meta property="og:robots" content="noindex">`, `<meta name="description" content="robots noindex">`, `<meta name="robots" content="index">`, `<meta name="otherbot, thirdbot" content="noindex">`} {
-		if got := refused(request{head: "<head>" + element + "</head>"}.judge(t)); got != "" {
-			t.Errorf("%s refuses %q", element, got)
-		}
+		must.Equal(t, refused(request{head: "<head>" + element + "</head>"}.judge(t)), "", "%s refuses", element)
 	}
 }
 

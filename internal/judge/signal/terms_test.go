@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -47,9 +48,7 @@ func TestMETA1997_BothReadings(t *testing.T) {
 			}
 			index, follow := signal.ReadTerms(profile, terms)
 			got := fmt.Sprintf("%s %s", word("index", index), word("follow", follow))
-			if got != want {
-				t.Errorf("%q under %s: %s, want %s", c.content, profile, got, want)
-			}
+			must.Equal(t, got, want, "%q under %s", c.content, profile)
 			if _, refused := v.Refuses(signal.PurposeSearch); refused == index {
 				t.Errorf("%q under %s: search is refused: %v", c.content, profile, refused)
 			}
@@ -74,9 +73,7 @@ func TestMETA1997_ThePrecedenceIsRecorded(t *testing.T) {
 		"all, noindex": signal.AllWins, "noindex, index": signal.PermissiveWins, "noindex": signal.Agreed,
 	} {
 		v := request{profile: rules.REP1994, head: `<meta name="robots" content="` + content + `">`}.judge(t)
-		if got := v.Results[signal.Search].Precedence; got != want {
-			t.Errorf("%s: %s, want %s", content, got, want)
-		}
+		must.Equal(t, v.Results[signal.Search].Precedence, want, content)
 	}
 	v := request{profile: rules.REP1994, head: `<meta name="robots" content="all, unavailable_after: 1 Jan 2020">`}.judge(t)
 	if v.Of(signal.Search) != signal.Disallow {
@@ -126,12 +123,8 @@ func TestXRobotsTag(t *testing.T) {
 		for _, s := range v.Statements {
 			terms = append(terms, s.Terms...)
 		}
-		if got := strings.Join(terms, " "); got != c.terms {
-			t.Errorf("%q: the terms are %q, want %q", c.value, got, c.terms)
-		}
-		if got := refused(v); got != c.refuses {
-			t.Errorf("%q refuses %q, want %q", c.value, got, c.refuses)
-		}
+		must.Equal(t, strings.Join(terms, " "), c.terms, "%q: the terms", c.value)
+		must.Equal(t, refused(v), c.refuses, "%q refuses", c.value)
 	}
 }
 
@@ -175,9 +168,7 @@ func TestREPX_RobotsTag(t *testing.T) {
 		for _, s := range v.Statements {
 			terms = append(terms, s.Terms...)
 		}
-		if got := strings.Join(terms, " "); got != want {
-			t.Errorf("%.60q: %.60q, want %q", value, got, want)
-		}
+		must.Equal(t, strings.Join(terms, " "), want, "%.60q", value)
 	}
 }
 

@@ -101,9 +101,7 @@ func TestAIPREF_Dictionaries(t *testing.T) {
 		if train, search := v.Of(signal.TrainAI), v.Of(signal.Search); string(train) != c.train || string(search) != c.search {
 			t.Errorf("%q: train-ai %s, search %s; want %s, %s", c.value, train, search, c.train, c.search)
 		}
-		if len(v.Statements) != 1 {
-			t.Errorf("%q is not recorded: %+v", c.value, v.Statements)
-		}
+		must.Equal(t, len(v.Statements), 1, "%q is not recorded: %+v", c.value, v.Statements)
 	}
 }
 
@@ -124,9 +122,7 @@ func TestAIPREF_OlderLabels(t *testing.T) {
 		"train-ai=y, ai=n":   "crawl=allow, train-ai=disallow;src=header",
 		"elephants=n":        "crawl=allow",
 	} {
-		if got := (request{header: []string{"Content-Usage: " + value}}).judge(t).Annotation(); got != want {
-			t.Errorf("%s:\ngot  %s\nwant %s", value, got, want)
-		}
+		must.Equal(t, (request{header: []string{"Content-Usage: " + value}}).judge(t).Annotation(), want, value)
 	}
 }
 
@@ -216,9 +212,7 @@ Disallow: /lp
 		{request{head: `<head><meta name="content-signal" content="search=yes, ai-train=no"></head>`}, "crawl=allow, search=allow;src=meta, train-ai=disallow;src=meta"},
 		{request{head: `<head><META HTTP-EQUIV="Content-Signal" CONTENT="ai-input=no"></head>`}, "crawl=allow, ai-input=disallow;src=meta"},
 	} {
-		if got := c.judge(t).Annotation(); got != c.want {
-			t.Errorf("%s\n%s%v:\ngot  %s\nwant %s", c.robots, c.path, c.header, got, c.want)
-		}
+		must.Equal(t, c.judge(t).Annotation(), c.want, "%s\n%s%v", c.robots, c.path, c.header)
 	}
 }
 
@@ -385,9 +379,7 @@ func TestRSL_WhereLicencesAreDeclared(t *testing.T) {
 		"embedded in the page":    {request{head: `<script type="application/rsl+xml">` + prohibits + `</script>`}, signal.Disallow},
 	} {
 		c.licence = prohibits
-		if got := c.judge(t).Of(signal.AIInput); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		must.Equal(t, c.judge(t).Of(signal.AIInput), c.want, name)
 	}
 	in := request{robots: line + line + "License: https://other.example/l.xml\nLicense: no\n"}.input(t)
 	if got := signal.Declared(in); !slices.Equal(got, []string{"https://site.example/license.xml", "https://other.example/l.xml"}) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_ABarSaysHowFarItIsAndHowLongItTakes(t *testing.T) {
@@ -17,14 +19,10 @@ func TestHeed_ABarSaysHowFarItIsAndHowLongItTakes(t *testing.T) {
 		{100, 100, "[##############################] 100 %, 100 of 100, 0s left"},
 		{101, 100, "[##############################] 100 %, 101 of 100, 0s left"},
 	} {
-		if got := barWords(c.done, c.all, 10*time.Second); got != c.want {
-			t.Errorf("%d of %d is printed as %q, not %q", c.done, c.all, got, c.want)
-		}
+		must.Equal(t, barWords(c.done, c.all, 10*time.Second), c.want, "%d of %d is printed as", c.done, c.all)
 	}
 }
 
 func TestHeed_ColoursAreForTerminals(t *testing.T) {
-	if got := Colours(nil, &strings.Builder{})(Red, "x"); got != "x" {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, Colours(nil, &strings.Builder{})(Red, "x"), "x")
 }

@@ -37,7 +37,5 @@ func TestHeed_EveryRefusalWithoutARuleIsExplained(t *testing.T) {
 			t.Errorf("%s is not put into words", reason)
 		}
 	}
-	if got := ReasonText("new-reason"); got != "new-reason" {
-		t.Errorf("an unknown one reads %q", got)
-	}
+	must.Equal(t, ReasonText("new-reason"), "new-reason", "an unknown one reads")
 }

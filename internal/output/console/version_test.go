@@ -27,13 +27,9 @@ func TestVersion_NamesTheBuild(t *testing.T) {
 		"commit-0123456789ab":         build("(devel)", "vcs.revision", revision, "vcs.modified", "false"),
 		"hash":                        build("(devel)", "vcs.revision", revision, "vcs.modified", "true"),
 	} {
-		if got := versionOf(info, func() string { return "hash" }); got != want {
-			t.Errorf("%+v: %s, want %s", info, got, want)
-		}
+		must.Equal(t, versionOf(info, func() string { return "hash" }), want, "%+v", info)
 	}
-	if got := versionOf(build(""), func() string { return "hash" }); got != "hash" {
-		t.Errorf("a build without anything: %s", got)
-	}
+	must.Equal(t, versionOf(build(""), func() string { return "hash" }), "hash", "a build without anything")
 }
 
 // The hash is the one that the tool of Go prints.
@@ -45,10 +41,6 @@ func TestProgramHash_IsThatOfTheLinker(t *testing.T) {
 	if got := programHash(); got != "build-"+id[strings.LastIndexByte(id, '/')+1:] || len(got) < 16 {
 		t.Errorf("%s of %s", got, id)
 	}
-	if got := buildID([]byte("MZ\x00\xff Go build ID: \"a/b/c\"\n \xff")); got != "a/b/c" {
-		t.Errorf("of another format: %q", got)
-	}
-	if got := buildID([]byte("\x7fELF\x02\x01 Go\x00\x00 none")); got != "" {
-		t.Errorf("without a note: %q", got)
-	}
+	must.Equal(t, buildID([]byte("MZ\x00\xff Go build ID: \"a/b/c\"\n \xff")), "a/b/c", "of another format")
+	must.Equal(t, buildID([]byte("\x7fELF\x02\x01 Go\x00\x00 none")), "", "without a note")
 }

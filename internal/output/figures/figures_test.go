@@ -6,6 +6,7 @@ import (
 
 	"heed/internal/judge/reason"
 	"heed/internal/output/figures"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_AShareThatIsNotAllNeverLooksAsIfItWere(t *testing.T) {
@@ -15,9 +16,7 @@ func TestHeed_AShareThatIsNotAllNeverLooksAsIfItWere(t *testing.T) {
 	}{
 		{0, 0, "-"}, {0, 10, "0 %"}, {10, 10, "100 %"}, {1, 3, "33.3 %"}, {1, 1_000_000, "< 0.1 %"}, {999_999, 1_000_000, "> 99.9 %"},
 	} {
-		if got := figures.Percent(c.n, c.all); got != c.want {
-			t.Errorf("%d of %d is written %q, not %q", c.n, c.all, got, c.want)
-		}
+		must.Equal(t, figures.Percent(c.n, c.all), c.want, "%d of %d is written", c.n, c.all)
 	}
 }
 
@@ -27,9 +26,7 @@ func TestHeed_NumbersAreWrittenForPeople(t *testing.T) {
 		figures.Number(1, "request"): "1 request", figures.Number(2000, "request"): "2,000 requests",
 		figures.Commas(figures.Ceiling(0)): "2", figures.Commas(figures.Ceiling(7)): "8", figures.Commas(figures.Ceiling(1500)): "2,000", figures.Commas(figures.Ceiling(20_000)): "20,000",
 	} {
-		if got != want {
-			t.Errorf("it is written %q, not %q", got, want)
-		}
+		must.Equal(t, got, want, "it is written")
 	}
 }
 
@@ -64,8 +61,6 @@ func TestChart(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for each, want := range map[time.Duration]string{time.Hour: "1 hour", 15 * time.Minute: "15 minutes", 7 * 24 * time.Hour: "7 days", 1500 * time.Millisecond: "1.5s"} {
-		if got := figures.NewChart(from, each, "", [][]figures.Part{parts(1, 0, 0)}).Each; got != want {
-			t.Errorf("%v is %q", each, got)
-		}
+		must.Equal(t, figures.NewChart(from, each, "", [][]figures.Part{parts(1, 0, 0)}).Each, want, "%v", each)
 	}
 }

@@ -3,6 +3,8 @@ package table
 import (
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestLayout(t *testing.T) {
@@ -16,9 +18,7 @@ func TestLayout(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for i, want := range []string{"a.test      1,234,567  13.9 h", "b\\x1b.test          0       -"} {
-		if got := l.Row(rows[i]); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, l.Row(rows[i]), want)
 	}
 }
 
@@ -48,8 +48,6 @@ func TestWrap_ANumberKeepsItsSign(t *testing.T) {
 func TestCSV_NoFormulas(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[any]string{nil: "", int64(-3): "-3", 0.5: "0.5", "=1+1": "'=1+1", "a\nb": `a\nb`} {
-		if got := CSV(v); got != want {
-			t.Errorf("%v is %q, want %q", v, got, want)
-		}
+		must.Equal(t, CSV(v), want, "%v", v)
 	}
 }

@@ -230,18 +230,14 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	all[1].lanes.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause.Round(time.Second)) })
 	testkit.Until(t, "the other listens", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 1 })
 	must.OK(t, all[0].lanes.Hold(t.Context(), tag, time.Hour))
-	if got := <-heard; got != tag+" 1h0m0s" {
-		t.Errorf("heard of %s", got)
-	}
+	must.Equal(t, <-heard, tag+" 1h0m0s", "heard of")
 	if a := all[1].ask(of("group")); a.Pause < 59*time.Minute || a.Wait < a.Pause || a.Again < a.Pause {
 		t.Errorf("%+v", a)
 	}
 	all[0].lanes.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause) })
 	testkit.Until(t, "both listen", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 2 })
 	must.OK(t, all[1].lanes.Release(t.Context(), tag))
-	if got := <-heard; got != tag+" 0s" {
-		t.Errorf("heard of %s", got)
-	}
+	must.Equal(t, <-heard, tag+" 0s", "heard of")
 	all[0].ask(of("group")) // what it knows is old
 	if a := all[1].ask(of("group")); a.Pause > 0 {
 		t.Errorf("after the release: %+v", a)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heed/internal/pace"
+	"heed/internal/tools/testkit/must"
 )
 
 // theirClock is a store's clock that is far from ours.
@@ -64,9 +65,7 @@ func TestHeed_TheWaitOfAHeedByItselfIsTrue(t *testing.T) {
 		if wait < time.Minute {
 			t.Errorf("place %d: %v, in which the site wants to be left alone", i, wait)
 		}
-		if again := places[i].waitAlone(&a, begun.Add(wait)); again != 0 {
-			t.Errorf("place %d: told to come after %v, and then to wait %v", i, wait, again)
-		}
+		must.Equal(t, places[i].waitAlone(&a, begun.Add(wait)), 0, "place %d: told to come after %v, and then to wait", i, wait)
 		if early := places[i].waitAlone(&a, begun.Add(wait-time.Millisecond)); early == 0 {
 			t.Errorf("place %d: a millisecond earlier would have done", i)
 		}
@@ -78,9 +77,7 @@ func TestHeed_AHeedThatNeverSawTheStoreKeepsTheDelay(t *testing.T) {
 	begun := time.Now()
 	p := member{Membership: Membership{Size: 1}}
 	a := localState{lanes: []pace.Lane{{Delay: 10 * time.Second}}, starts: []time.Time{begun}, since: begun.Add(-time.Hour)}
-	if wait := p.waitAlone(&a, begun.Add(time.Second)); wait != 9*time.Second {
-		t.Errorf("wait %v", wait)
-	}
+	must.Equal(t, p.waitAlone(&a, begun.Add(time.Second)), 9*time.Second, "wait")
 	a.starts[0], a.since = time.Time{}, begun
 	if wait := p.waitAlone(&a, begun); wait < noticeTime {
 		t.Errorf("a start %v after the store was lost", wait)

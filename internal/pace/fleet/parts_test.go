@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -12,14 +14,10 @@ func TestParts_SlotsAreThoseOfTheSpecification(t *testing.T) {
 	for key, want := range map[string]int{ // as CLUSTER KEYSLOT of Redis 7.0 says
 		"123456789": 12739, "heed:1:heeds": 14945, "heed:1:{https://site.test}:turns": 2868, "{}{a}": 13650, "{a": 10276, "a{b}{c}": 3300, "": 0,
 	} {
-		if got := slotOf(key); got != want {
-			t.Errorf("%q: %d, want %d", key, got, want)
-		}
+		must.Equal(t, slotOf(key), want, "%q", key)
 	}
 	for _, key := range []string{"heed:1:heeds", "heed:1:{https://site.test}:turns"} {
-		if slotOf(besides(key, ":probe")) != slotOf(key) {
-			t.Errorf("%s is probed elsewhere", key)
-		}
+		must.Equal(t, slotOf(besides(key, ":probe")), slotOf(key), "%s is probed elsewhere", key)
 	}
 }
 

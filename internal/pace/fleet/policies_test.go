@@ -88,9 +88,7 @@ func TestHeed_WhoWaitedInVainIsAlone(t *testing.T) {
 	} {
 		var end fleet.End
 		testkit.Until(t, "the lease is free", func() bool { end, _ = one.Lease(t.Context(), tag, "", v); return end != nil })
-		if w := fruitless(end); w != 0 {
-			t.Errorf("%s: stored as %d", name, w)
-		}
+		must.Equal(t, fruitless(end), 0, "%s: stored as", name)
 		if end, wait := other.Lease(t.Context(), tag, "", v); end != nil || wait != 0 {
 			t.Errorf("%s: the other gets a lease (%v) or waits %v", name, end != nil, wait)
 		}
@@ -107,9 +105,7 @@ func TestHeed_ALostLeaseStoresNothing(t *testing.T) {
 	late := lease(t, one, "", 0)
 	server.CLI("del", server.CLI("--scan", "--pattern", "*:lease:")) // as if its time had passed
 	v := lease(t, other, "", 0)([]byte("new"), []byte{}, time.Hour)
-	if w := late([]byte("old"), []byte{}, time.Hour); w != 0 {
-		t.Errorf("the late one stored version %d", w)
-	}
+	must.Equal(t, late([]byte("old"), []byte{}, time.Hour), 0, "the late one stored version")
 	shows(t, one, "", 0, v, "new", "")
 	end := lease(t, other, "", v)
 	late(nil, nil, 0)
@@ -244,9 +240,7 @@ func TestHeed_ChangesAreReported(t *testing.T) {
 		t.Helper()
 		select {
 		case got := <-from:
-			if got != want {
-				t.Errorf("heard of %q, want %q", got, want)
-			}
+			must.Equal(t, got, want, "heard of")
 		case <-time.After(testkit.Patience):
 			t.Fatalf("did not hear of %q", want)
 		}

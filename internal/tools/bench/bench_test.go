@@ -51,9 +51,7 @@ func TestEachCaseRunsAgainstHeed(t *testing.T) {
 			t.Error("no TLS session was resumed")
 		}
 	}
-	if len(rep.Cases) != len(b.cases) {
-		t.Errorf("%d of %d cases are in the report", len(rep.Cases), len(b.cases))
-	}
+	must.Equal(t, len(rep.Cases), len(b.cases), "of %d cases are in the report", len(b.cases))
 }
 
 // smallBench is a benchmark of heed alone that takes little time.

@@ -39,9 +39,7 @@ func TestManPage(t *testing.T) {
 	top := outline(t)
 	page := manPage(top, "v1.2.3", time.Date(2026, 5, 1, 23, 0, 0, 0, time.UTC))
 	path := testkit.Write(t, filepath.Join(t.TempDir(), "heed.1"), string(page))
-	if out := printed(t, "", "mandoc", "-T", "lint", "-W", "warning", path); out != "" {
-		t.Errorf("mandoc: %s", out)
-	}
+	must.Equal(t, printed(t, "", "mandoc", "-T", "lint", "-W", "warning", path), "", "mandoc")
 	text := printed(t, "", "mandoc", "-T", "ascii", "-O", "width=500", path)
 	for bold := regexpBold(); ; {
 		clean := bold.ReplaceAllString(text, "$1")
@@ -85,13 +83,9 @@ func TestRoff_TextIsNoRequest(t *testing.T) {
 	for text, want := range map[string]string{
 		`.TH x`: `\&.TH x`, `'br`: `\&'br`, `a\b`: `a\eb`, `a--b`: `a\-\-b`, `\.`: `\e.`,
 	} {
-		if got := roff(text); got != want {
-			t.Errorf("roff(%q) = %q, want %q", text, got, want)
-		}
+		must.Equal(t, roff(text), want, "roff(%q) =", text)
 	}
-	if got := roffWords("--no-config", `C:\x`); got != `\-\-no\-config C:\ex` {
-		t.Errorf("roffWords = %q", got)
-	}
+	must.Equal(t, roffWords("--no-config", `C:\x`), `\-\-no\-config C:\ex`, "roffWords =")
 }
 
 // bash completes the words of a command line; the last one is incomplete.
@@ -164,7 +158,5 @@ words=(heed ` + strings.Join(words, " ") + `); CURRENT=$#words; PREFIX=; source 
 	if got := ask("env", "--shell", "''"); !strings.Contains(got, ":(sh fish powershell)\n") {
 		t.Errorf("--shell: %q", got)
 	}
-	if got := ask("run", "--observe", "--", "python3", "''"); got != "normal python3 2\n" {
-		t.Errorf("after --: %q", got)
-	}
+	must.Equal(t, ask("run", "--observe", "--", "python3", "''"), "normal python3 2\n", "after --")
 }

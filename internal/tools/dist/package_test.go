@@ -121,9 +121,7 @@ func TestPurge_LeavesTheRecord(t *testing.T) {
 			if !slices.Equal(left, want) {
 				t.Errorf("left are %v, want %v", left, want)
 			}
-			if strings.Contains(said, dir) != (len(c.left) > 0) {
-				t.Errorf("the purge says %q", said)
-			}
+			must.Equal(t, strings.Contains(said, dir), (len(c.left) > 0), "the purge says %q", said)
 			for _, gone := range []string{etc, dir} {
 				if _, err := os.Stat(gone); gone == dir && len(c.left) > 0 != (err == nil) || gone == etc && err == nil {
 					t.Errorf("%s: %v", gone, err)
@@ -243,8 +241,6 @@ func TestLicenceNames(t *testing.T) {
 		"LICENSE": true, "LICENCE.md": true, "license.txt": true, "COPYING": true, "NOTICE": true, "LICENSE-LOGO": true, "PATENTS": true,
 		"licenser.go": false, "README.md": false, "notices_test.go": false,
 	} {
-		if got := licenceName.MatchString(name); got != is {
-			t.Errorf("%s: %v", name, got)
-		}
+		must.Equal(t, licenceName.MatchString(name), is, name)
 	}
 }

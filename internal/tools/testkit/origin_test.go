@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func newSite(t *testing.T) *testkit.Origin {
@@ -50,9 +51,7 @@ func TestOriginLogsEveryRequestInOrder(t *testing.T) {
 		{Host: "127.0.0.1", Scheme: "http", Proto: "HTTP/1.1", Target: "/x", Status: "404"},
 	} {
 		want.Method, want.Agent = "GET", hits[i].Agent
-		if hits[i] != want {
-			t.Errorf("hit %d = %+v, want %+v", i, hits[i], want)
-		}
+		must.Equal(t, hits[i], want, "hit %d =", i)
 	}
 	if n := len(o.HitsOf("site.test", "/page.html")); n != 1 {
 		t.Errorf("hits of /page.html = %d, want 1", n)

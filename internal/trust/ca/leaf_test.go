@@ -65,9 +65,7 @@ func TestLeavesDifferInKeyAndSerialNumber(t *testing.T) {
 		seen[string(c.RawSubjectPublicKeyInfo)] = true
 		seen[c.SerialNumber.String()] = true
 	}
-	if len(seen) != 16 {
-		t.Errorf("%d different keys and serial numbers in 8 leaves, want 16", len(seen))
-	}
+	must.Equal(t, len(seen), 16, "different keys and serial numbers in 8 leaves")
 }
 
 func TestLeafStaysWithinItsAuthoritysTime(t *testing.T) {
@@ -135,7 +133,5 @@ func TestOneMakingForAllWhoWait(t *testing.T) {
 func TestKnownLeafCostsNoAllocation(t *testing.T) {
 	a := open(t, noon)
 	leaf(t, a, "example.com")
-	if n := testing.AllocsPerRun(100, func() { _, _ = a.Leaf("example.com") }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	must.Equal(t, testing.AllocsPerRun(100, func() { _, _ = a.Leaf("example.com") }), 0, "allocations")
 }

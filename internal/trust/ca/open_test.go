@@ -20,9 +20,7 @@ func TestRootIsMadeOnFirstUse(t *testing.T) {
 	a := must.Get(Open(dir, at(noon)))(t)
 	for file, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "ca-key.pem"): 0o600, a.CertPath(): 0o644} {
 		info := must.Get(os.Stat(file))(t)
-		if got := info.Mode().Perm(); got != want {
-			t.Errorf("mode of %s is %#o, want %#o", file, got, want)
-		}
+		must.Equal(t, info.Mode().Perm(), want, "mode of %s", file)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
 	if err != nil || len(left) != 0 {
@@ -40,9 +38,7 @@ func TestRFC5280_RootMaySignOnlyEndCertificates(t *testing.T) {
 	if !root.IsCA || !root.MaxPathLenZero || root.MaxPathLen != 0 {
 		t.Error("not a CA with path length 0")
 	}
-	if root.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign {
-		t.Errorf("key usage is %b", root.KeyUsage)
-	}
+	must.Equal(t, root.KeyUsage, x509.KeyUsageCertSign|x509.KeyUsageCRLSign, "key usage")
 	if len(root.SubjectKeyId) == 0 || string(root.SubjectKeyId) != string(root.AuthorityKeyId) {
 		t.Error("no subject key identifier, or the authority's differs")
 	}
@@ -183,9 +179,7 @@ func TestDaysLeft(t *testing.T) {
 		29: end.Add(-30*24*time.Hour + 1),
 		0:  end.Add(time.Hour),
 	} {
-		if got := a.DaysLeft(now); got != left {
-			t.Errorf("DaysLeft(%v) = %d, want %d", now, got, left)
-		}
+		must.Equal(t, a.DaysLeft(now), left, "DaysLeft(%v) =", now)
 	}
 }
 

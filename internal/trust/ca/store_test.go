@@ -142,9 +142,7 @@ func TestSystemStoreOfDebian(t *testing.T) {
 				t.Errorf("a link to nothing is left: %v", err)
 			}
 		}
-		if byName := slices.Contains(links, filepath.Join(etc, alias(a.chain[0])+".pem")); byName != inBundle {
-			t.Errorf("bundle and links disagree: %v", links)
-		}
+		must.Equal(t, slices.Contains(links, filepath.Join(etc, alias(a.chain[0])+".pem")), inBundle, "bundle and links disagree: %v", links)
 		return inBundle
 	})
 }
@@ -241,12 +239,8 @@ func TestReplacedRootsAreOnlyRemoved(t *testing.T) {
 	a := reopen(t, dir, noon) // signing, next, replaced
 	s := []Store{{Name: "x", tool: "true", root: true, has: func(*x509.Certificate) (bool, error) { return false, nil },
 		add: func(*x509.Certificate, string) [][]string { return nil }}}
-	if n := len(Install(s, a.Roots(), false)); n != 2 {
-		t.Errorf("%d roots installed, want the signing and the next", n)
-	}
-	if n := len(Uninstall(s, a.Roots(), false)); n != 3 {
-		t.Errorf("%d roots removed, want all", n)
-	}
+	must.Equal(t, len(Install(s, a.Roots(), false)), 2, "roots installed")
+	must.Equal(t, len(Uninstall(s, a.Roots(), false)), 3, "roots removed")
 }
 
 // recorded is a system whose programs only write down how they were called.

@@ -97,9 +97,7 @@ func TestParseKey_RefusesWhatIsNoKey(t *testing.T) {
 		"the key backwards": {strings.Replace(file, `"d"`, `"e"`, 1), errPublic},
 	} {
 		_, err := ParseKey([]byte(c.text))
-		if err != c.want {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
+		must.Equal(t, err, c.want, name)
 		if err != nil && strings.Contains(err.Error(), d(file)) {
 			t.Errorf("%s: the error contains the key: %v", name, err)
 		}
@@ -130,9 +128,7 @@ func TestSign_AVerifierFindsItValidForThisRequestAndThisMinute(t *testing.T) {
 			if err == nil {
 				o, _ = c.Verify(keys, now)
 			}
-			if o != Invalid {
-				t.Errorf("%s: %s", name, o)
-			}
+			must.Equal(t, o, Invalid, name)
 		}
 		replace := func(field, old, new string) func(*Message) {
 			return func(m *Message) { m.Header[field] = []string{strings.Replace(m.Header.Get(field), old, new, 1)} }
@@ -240,9 +236,7 @@ func TestPlainPath(t *testing.T) {
 		"/a^b": "", "/\u00e9": "", "/a\\b": "", "/{a}": "", "/a%2": "",
 	} {
 		got := plainPath(target)
-		if got != want {
-			t.Errorf("%q: %q, want %q", target, got, want)
-		}
+		must.Equal(t, got, want, "%q", target)
 		if u, err := url.Parse("https://site.test" + target); got != "" && (err != nil || u.EscapedPath() != got) {
 			t.Errorf("%q: net/url has %q, %v", target, u.EscapedPath(), err)
 		}

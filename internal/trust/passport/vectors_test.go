@@ -28,9 +28,7 @@ func TestThumbprint(t *testing.T) {
 	if err != nil || k.Thumbprint != "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k" {
 		t.Errorf("%+v, %v", k, err)
 	}
-	if got := rfcKey(t).Thumbprint; got != "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U" {
-		t.Errorf("the key of RFC 9421 has the thumbprint %s", got)
-	}
+	must.Equal(t, rfcKey(t).Thumbprint, "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "the key of RFC 9421 has the thumbprint")
 }
 
 // The vectors of draft-ietf-webbotauth-httpsig-protocol-01, bit for bit.
@@ -92,9 +90,7 @@ func TestVectors_ADirectoryIsSigned(t *testing.T) {
 	t.Parallel()
 	d := must.Get(NewDirectory("https://signature-agent.test"+WellKnown, []*Key{rfcKey(t)}, time.Unix(1735689600, 0), time.Unix(4889289600, 0)))(t)
 	const body = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs","use":"sig"}]}`
-	if string(d.Body) != body {
-		t.Errorf("body %s", d.Body)
-	}
+	must.Equal(t, string(d.Body), body, "body")
 	h := http.Header{}
 	for _, f := range d.Header {
 		h[f.Name] = []string{f.Value}
@@ -104,9 +100,7 @@ func TestVectors_ADirectoryIsSigned(t *testing.T) {
 		"Signature-Input": `binding0=("@authority";req "content-digest");created=1735689600;expires=4889289600;keyid="poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";tag="http-message-signatures-directory"`,
 		"Signature":       "binding0=:l6P8R67tm3kujAxbHWio7ll01qrEZ0dKD/WWlGhNYEmTnFZM8Wt0VQ9zqGfvo7T/UMkBxsigzChM1Gpz7gOVBg==:",
 	} {
-		if h.Get(name) != want {
-			t.Errorf("%s: %s\nwant %s", name, h.Get(name), want)
-		}
+		must.Equal(t, h.Get(name), want, name)
 	}
 	read := func(at string, h http.Header, body string, now int64) *Listed {
 		t.Helper()

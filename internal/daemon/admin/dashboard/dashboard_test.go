@@ -166,16 +166,12 @@ func TestDashboard_WorksByKeyboardWithoutJavaScript(t *testing.T) {
 	tab.press("#q", "very-long\r")
 	tab.find(`a[href="/decisions/` + entries[1].ID.String() + `"]`)
 	tab.press("td.when a", "\r")
-	if text := tab.text("#decided"); text != "Disallow: /private" {
-		t.Errorf("the line that decided is shown as %q", text)
-	}
+	must.Equal(t, tab.text("#decided"), "Disallow: /private", "the line that decided is shown as")
 	tab.open(address + "/try")
 	tab.press("#url", "https://shop.test/private/press")
 	tab.press("#agent", "NewsBot/2.1\r")
 	tab.find("dl")
-	if text := tab.text("h2"); text != "Allowed" {
-		t.Errorf("what was tried is shown as %q", text)
-	}
+	must.Equal(t, tab.text("h2"), "Allowed", "what was tried is shown as")
 }
 
 // A page reads a limited number of rows of a large record, and says how far it looked.

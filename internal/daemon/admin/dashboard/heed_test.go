@@ -49,13 +49,9 @@ refuse_to = ["inside.test"]
 	tab.until(`document.getElementById('live').textContent.includes('/private/b')`)
 	tab.open(address + "/decisions?class=refused_by_rule&host=news.test")
 	tab.find("td.when a")
-	if n := eval[int](tab, "document.querySelectorAll('td.when a').length"); n != 2 {
-		t.Errorf("%d refused decisions are listed", n)
-	}
+	must.Equal(t, eval[int](tab, "document.querySelectorAll('td.when a').length"), 2, "refused decisions are listed")
 	tab.click("td.when a")
-	if text := tab.text("mark") + ": " + tab.text("#decided"); text != "NewsBot/2.1: Disallow: /private" {
-		t.Errorf("the decision is explained by %q", text)
-	}
+	must.Equal(t, tab.text("mark")+": "+tab.text("#decided"), "NewsBot/2.1: Disallow: /private", "the decision is explained by")
 	tab.open(address + "/sites")
 	if text := tab.text("main"); !strings.Contains(text, "news.test") || !strings.Contains(text, "available") {
 		t.Errorf("the sites are\n%s", text)

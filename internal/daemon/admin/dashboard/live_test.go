@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // read returns the data of the events of a stream, as a browser reads it (WHATWG HTML
@@ -128,9 +130,7 @@ func TestStream_AViewerLeavesWhileAStateIsMade(t *testing.T) {
 	}
 	p.admitted.Store(false)
 	close(p.made)
-	if text := first(); text != "" {
-		t.Errorf("a viewer who is not admitted any more got %q", text)
-	}
+	must.Equal(t, first(), "", "a viewer who is not admitted any more")
 }
 
 // Close ends the making of a state, and with it the streams that wait for it.
@@ -140,7 +140,5 @@ func TestStream_CloseEndsWhatMakesAState(t *testing.T) {
 	first := p.watch(t.Context())
 	<-p.making
 	p.Close()
-	if text := first(); text != "" {
-		t.Errorf("a stream that was closed got %q", text)
-	}
+	must.Equal(t, first(), "", "a stream that was closed")
 }

@@ -10,6 +10,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/control"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 )
 
 // A site that fails has one row, which says how it failed: one that answered was reached.
@@ -36,13 +37,9 @@ func TestTroubles_AreInTheRightWordsAndOnce(t *testing.T) {
 	}
 	all := troubles(s)
 	for _, x := range all {
-		if x.State != want[x.Name] {
-			t.Errorf("%s: %q, want %q", x.Name, x.State, want[x.Name])
-		}
+		must.Equal(t, x.State, want[x.Name], x.Name)
 	}
-	if len(all) != len(want) {
-		t.Errorf("%d rows of %d sites", len(all), len(want))
-	}
+	must.Equal(t, len(all), len(want), "rows of %d sites", len(want))
 }
 
 // Each reason that heed status prints is a banner.

@@ -175,9 +175,7 @@ func TestDecisions_AreFilteredAndSearched(t *testing.T) {
 	}
 	r := must.Get(http.Get(address + "/decisions?q=" + strings.ReplaceAll(all[2], "-", "")))(t)
 	r.Body.Close()
-	if r.Request.URL.Path != "/decisions/"+all[2] {
-		t.Errorf("an id leads to %s", r.Request.URL)
-	}
+	must.Equal(t, r.Request.URL.Path, "/decisions/"+all[2], "an id leads to %s", r.Request.URL)
 }
 
 // The numbers of the first page are those of the record and of the running heed.
@@ -228,9 +226,7 @@ func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 			t.Errorf("within the same second: %d, %v", r.StatusCode, r.Header)
 		}
 	}
-	if h.checked != before {
-		t.Errorf("%d more were judged", h.checked-before)
-	}
+	must.Equal(t, h.checked, before, "%d more were judged", h.checked-before)
 	now = now.Add(time.Second)
 	for _, bad := range []url.Values{{"agent": {"x"}}, {"url": {"https://shop.test/"}}, {"url": {strings.Repeat("x", 9000)}, "agent": {"x"}}} {
 		if r, text := post(bad); r.StatusCode != http.StatusBadRequest || !strings.Contains(text, `role="alert"`) {
@@ -261,29 +257,19 @@ func TestActions_NeedThePermissionOfTheRequest(t *testing.T) {
 	}
 	actions := map[string]string{"end-exception": "7", "end-observing": "", "end-pause": shop.String(), "forget": shop.String(), "fetch": shop.String()}
 	for action, of := range actions {
-		if status := post(mayNot, action, of, ""); status != 403 {
-			t.Errorf("%s without permission: %d", action, status)
-		}
-		if status := post(may, action, of, "http://other.test"); status != 403 {
-			t.Errorf("%s from a page of another site: %d", action, status)
-		}
+		must.Equal(t, post(mayNot, action, of, ""), 403, "%s without permission", action)
+		must.Equal(t, post(may, action, of, "http://other.test"), 403, "%s from a page of another site", action)
 	}
 	if len(h.acts) > 0 {
 		t.Errorf("done: %v", h.acts)
 	}
 	var want []string
 	for action, of := range actions {
-		if status := post(may, action, of, may); status != 303 {
-			t.Errorf("%s: %d", action, status)
-		}
+		must.Equal(t, post(may, action, of, may), 303, action)
 		want = append(want, strings.TrimSpace(action+" "+of))
 	}
-	if fmt.Sprint(h.acts) != fmt.Sprint(want) {
-		t.Errorf("done: %v, want %v", h.acts, want)
-	}
-	if status := post(may, "no-such-action", "", may); status != 404 {
-		t.Errorf("an unknown action: %d", status)
-	}
+	must.Equal(t, fmt.Sprint(h.acts), fmt.Sprint(want), "done")
+	must.Equal(t, post(may, "no-such-action", "", may), 404, "an unknown action")
 	if _, text := get(t, mayNot, "/settings"); strings.Contains(text, "/actions/") {
 		t.Error("a button is shown that may not be used")
 	}

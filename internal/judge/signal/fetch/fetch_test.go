@@ -180,9 +180,7 @@ func TestDocuments_ATDMRepFileThatWasNotHad(t *testing.T) {
 			if want != "" {
 				want = "tdmrep.json cannot be read: " + want
 			}
-			if why := unread(t, d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)); why != want {
-				t.Errorf("%d: %q, want %q", status, why, want)
-			}
+			must.Equal(t, unread(t, d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)), want, "%d", status)
 			testkit.Advance(c.valid - time.Second)
 			d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)
 			if n := site.times("https://site.test" + signal.TDMRepPath); n != 1 {
@@ -207,9 +205,7 @@ func TestDocuments_ATDMRepFileIsReadOnce(t *testing.T) {
 	for range 3 {
 		file := d.TDMRep(t.Context(), o, nil)
 		v := signal.Judge(signal.Input{Origin: o, Target: rules.NewTarget("/page"), Crawl: true, TDMRep: file, Now: time.Now()})
-		if v.Of(signal.TDM) != signal.Disallow {
-			t.Errorf("%+v", v)
-		}
+		must.Equal(t, v.Of(signal.TDM), signal.Disallow, "%+v", v)
 	}
 	if n := site.times("https://site.test:8443/.well-known/tdmrep.json"); n != 1 {
 		t.Errorf("requested %d times", n)

@@ -85,12 +85,8 @@ func TestRSL_TermsOfOneLicence(t *testing.T) {
 		{``, "unknown", "unknown"},
 	} {
 		body := document(`url="/"`, c.inner)
-		if got := answer(t, body, "/page", licence.AIInput); got != c.input {
-			t.Errorf("%s\nfor ai-input: %s, want %s", c.inner, got, c.input)
-		}
-		if got := answer(t, body, "/page", licence.Search); got != c.search {
-			t.Errorf("%s\nfor search: %s, want %s", c.inner, got, c.search)
-		}
+		must.Equal(t, answer(t, body, "/page", licence.AIInput), c.input, "%s\nfor ai-input", c.inner)
+		must.Equal(t, answer(t, body, "/page", licence.Search), c.search, "%s\nfor search", c.inner)
 	}
 }
 
@@ -128,15 +124,11 @@ func TestRSL_WordsThatAreNotThoseOfToday(t *testing.T) {
 			if got.Fault {
 				text += "?"
 			}
-			if text != want {
-				t.Errorf("%s for %s: %s, want %s", c.inner, usage, text, want)
-			}
+			must.Equal(t, text, want, "%s for %s", c.inner, usage)
 		}
 	}
 	two := document(`url="/"`, `<license><prohibits>x</prohibits></license><license><permits>ai-train</permits></license>`)
-	if got := answer(t, two, "/", licence.AITrain); got != "allow" {
-		t.Errorf("beside an offer that is understood: %s", got)
-	}
+	must.Equal(t, answer(t, two, "/", licence.AITrain), "allow", "beside an offer that is understood")
 }
 
 // A licence server must be asked first, whatever is paid (RSL §3.3).
@@ -145,13 +137,9 @@ func TestRSL_ALicenceServerComesFirst(t *testing.T) {
 	server := `url="/" server="https://licensing.example/"`
 	for _, inner := range []string{`<license><payment type="free"/></license>`, ``} {
 		want := "unknown after a licence from https://licensing.example/"
-		if got := answer(t, document(server, inner), "/", licence.Search); got != want {
-			t.Errorf("%s: %s, want %s", inner, got, want)
-		}
+		must.Equal(t, answer(t, document(server, inner), "/", licence.Search), want, inner)
 	}
-	if got := answer(t, document(server, `<license><prohibits type="usage">all</prohibits></license>`), "/", licence.Search); got != "disallow" {
-		t.Errorf("prohibited: %s", got)
-	}
+	must.Equal(t, answer(t, document(server, `<license><prohibits type="usage">all</prohibits></license>`), "/", licence.Search), "disallow", "prohibited")
 }
 
 // The content of the most specific pattern governs (RSL §4.9).
@@ -172,13 +160,9 @@ func TestRSL_TheMostSpecificContentGoverns(t *testing.T) {
 		"/%70ress/":         "allow",
 		"/elsewhere/press/": "disallow",
 	} {
-		if got := answer(t, body, target, licence.Search); got != want {
-			t.Errorf("%s: %s, want %s", target, got, want)
-		}
+		must.Equal(t, answer(t, body, target, licence.Search), want, target)
 	}
-	if got := answer(t, document(`url="/only/"`, `<license><permits>all</permits></license>`), "/else", licence.Search); got != "unknown" {
-		t.Errorf("a page that no content is for: %s", got)
-	}
+	must.Equal(t, answer(t, document(`url="/only/"`, `<license><permits>all</permits></license>`), "/else", licence.Search), "unknown", "a page that no content is for")
 }
 
 func TestRSL_TermsQuoteTheLicence(t *testing.T) {

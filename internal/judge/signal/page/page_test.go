@@ -158,9 +158,7 @@ func TestXHTML_IsReadAsXML(t *testing.T) {
 		}
 	}
 	h := scan(header("text/html", ""), []byte("<head><script src=a.js/>"+noindex+"</head>"), 7)
-	if got := list(h); got != "" {
-		t.Errorf("in HTML a script has content: %q", got)
-	}
+	must.Equal(t, list(h), "", "in HTML a script has content")
 }
 
 func TestLicencesOfAHead(t *testing.T) {
@@ -173,9 +171,7 @@ func TestLicencesOfAHead(t *testing.T) {
 <script type="application/ld+json">{"license": "x"}</script>
 </head>`
 	h := scan(header("text/html", ""), []byte(text), 11)
-	if got := list(h); got != `/license.xml | <rsl><content url="/"/></rsl>` {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, list(h), `/license.xml | <rsl><content url="/"/></rsl>`)
 	if h.Elements[0].Kind != page.Link || h.Elements[0].Line != 2 || h.Elements[1].Kind != page.Licence || h.Elements[1].Line != 5 {
 		t.Errorf("%+v", h.Elements)
 	}
@@ -229,9 +225,7 @@ func TestWhatIsNoPage(t *testing.T) {
 		{"GET", 200, header("text/html", "bzip2"), page.Coding},
 		{"GET", 200, header("text/html", "gzip, br"), page.Coding},
 	} {
-		if got := page.Readable(c.method, c.status, c.header); got != c.want {
-			t.Errorf("%s %d %v: %q, want %q", c.method, c.status, c.header, got, c.want)
-		}
+		must.Equal(t, page.Readable(c.method, c.status, c.header), c.want, "%s %d %v", c.method, c.status, c.header)
 	}
 }
 
@@ -290,9 +284,7 @@ func TestTheHeadIsKnownAsSoonAsItEnds(t *testing.T) {
 		if !s.Done() {
 			t.Errorf("%s: not done after </head>", name)
 		}
-		if got := list(s.Finish(false)); got != "robots=noindex" {
-			t.Errorf("%s: %q", name, got)
-		}
+		must.Equal(t, list(s.Finish(false)), "robots=noindex", name)
 	}
 	s := page.NewScanner(header("text/html", ""), nil)
 	_, _ = io.WriteString(s, `<head><meta name="robots" content="noindex">`)

@@ -117,9 +117,7 @@ func FuzzReplies(f *testing.F) {
 		}
 		whole, err := read(t, text, len(text)+1)
 		cut, cutErr := read(t, text, 1+max(0, piece)%50)
-		if (err == nil) != (cutErr == nil) {
-			t.Errorf("whole: %v; in pieces: %v", err, cutErr)
-		}
+		must.Equal(t, err == nil, cutErr == nil, "whole: %v; in pieces: %v", err, cutErr)
 		if err == nil && !bytes.Equal(whole, text) || !bytes.HasPrefix(text, cut) {
 			t.Error("octets are lost")
 		}

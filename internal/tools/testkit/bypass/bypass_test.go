@@ -229,9 +229,7 @@ func (c *count) add(open, found, refused bool) {
 func (r *rig) recordsAgree() {
 	r.t.Helper()
 	r.heed.Signal(syscall.SIGTERM)
-	if code := r.heed.Exit(); code != 0 {
-		r.t.Errorf("heed ended with %d", code)
-	}
+	must.Equal(r.t, r.heed.Exit(), 0, "heed ended with")
 	arrived, broken := r.witness.arrivals()
 	for _, b := range broken {
 		r.t.Errorf("heed sent the site what is no request: %s", b)

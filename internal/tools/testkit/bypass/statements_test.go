@@ -239,9 +239,7 @@ func checkParameters(t *testing.T, servers map[string]string) {
 			}
 		}
 		for i, got := range s.ask(plain, "disallow", "tomcat", honestlyThrough) {
-			if got.leaks() != (profile != "strict") {
-				t.Errorf("%s: %s: comes through %v", profile, honestlyThrough[i], got.leaks())
-			}
+			must.Equal(t, got.leaks(), (profile != "strict"), "%s: %s: comes through", profile, honestlyThrough[i])
 		}
 		t.Logf("%s: Tomcat delivers the page for %d of %d spellings with parameters, and %d of %d with those of the segment itself",
 			profile, len(served), len(spellings), len(let), len(honest))

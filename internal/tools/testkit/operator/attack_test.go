@@ -144,18 +144,14 @@ func TestAdmin_AUnixSocketIsForItsGroup(t *testing.T) {
 		return string(body)
 	}
 	first := testkit.Start(t, testkit.Options{Config: config})
-	if got := get(); got != "heed is ready\n" {
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, get(), "heed is ready\n")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
 		t.Errorf("the socket: %v %v", info.Mode(), err)
 	}
 	first.Signal(syscall.SIGKILL)
 	first.Exit()
 	second := testkit.Start(t, testkit.Options{Config: config})
-	if got := get(); got != "heed is ready\n" {
-		t.Errorf("after a kill: %q", got)
-	}
+	must.Equal(t, get(), "heed is ready\n", "after a kill")
 	second.Signal(syscall.SIGTERM)
 	second.Exit()
 	if _, err := os.Stat(path); err == nil {
@@ -202,16 +198,12 @@ func TestReady_EndsBeforeTheDrain(t *testing.T) {
 	if out, code := h.command("status"); code != 1 || !strings.Contains(out, "not ready: heed is about to end\n") {
 		t.Errorf("status: %d %s", code, out)
 	}
-	if n := h.sum("heed_requests_in_flight"); n != 1 {
-		t.Errorf("%d requests under way during the drain", n)
-	}
+	must.Equal(t, h.sum("heed_requests_in_flight"), 1, "requests under way during the drain")
 	close(answer)
 	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "1234" {
 		t.Errorf("the download: %q %v", body, err)
 	}
-	if code := h.Exit(); code != 0 {
-		t.Errorf("heed ended with %d", code)
-	}
+	must.Equal(t, h.Exit(), 0, "heed ended with")
 }
 
 // What does not keep heed from serving is shown by both, and both say that it serves: a store

@@ -72,9 +72,7 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 		return h.sum("heed_requests_total") == n && p.query("sum(heed_requests_total)") == float64(n)
 	})
 	h.command("audit", "report") // completes the record
-	if rows := h.rows(); rows != n {
-		t.Errorf("%d rows and %d requests", rows, n)
-	}
+	must.Equal(t, h.rows(), n, "rows and %d requests", n)
 	for _, c := range []struct {
 		query string
 		want  float64
@@ -85,9 +83,7 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 		{`sum(heed_request_duration_seconds_count)`, float64(n)},
 		{`heed_audit_unrecorded_total`, 0},
 	} {
-		if got := p.query(c.query); got != c.want {
-			t.Errorf("%s: %v, want %v", c.query, got, c.want)
-		}
+		must.Equal(t, p.query(c.query), c.want, c.query)
 	}
 	now := p.query(others)
 	t.Logf("%d requests: %v series, before %v; commit p99 %v s", n, now, series, p.query(`histogram_quantile(0.99, heed_audit_commit_duration_seconds_bucket)`))
@@ -100,9 +96,7 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 	if got := p.query(`heed_policies{state="unreachable"}`); got < float64(n)/2 {
 		t.Errorf("%v origins unreachable", got)
 	}
-	if firing := p.query(`count(ALERTS{alertstate="firing"})`); firing != -1 {
-		t.Errorf("%v alerts of a healthy heed", firing)
-	}
+	must.Equal(t, p.query(`count(ALERTS{alertstate="firing"})`), -1, "alerts of a healthy heed")
 	testkit.Until(t, "many unreachable sites are noticed", func() bool {
 		return p.query(`ALERTS{alertname="HeedPoliciesUnreachable",alertstate="pending"}`) == 1
 	})
@@ -127,9 +121,7 @@ func TestMetrics_CountWithoutARecord(t *testing.T) {
 	if n := h.sum("heed_audit_bytes"); n != 0 {
 		t.Errorf("a record of %d bytes", n)
 	}
-	if n := h.sum(`heed_policy_fetches_total{outcome="available"}`); n != 1 {
-		t.Errorf("%d fetches", n)
-	}
+	must.Equal(t, h.sum(`heed_policy_fetches_total{outcome="available"}`), 1, "fetches")
 	if n := h.sum(`heed_upstream_connections{state="open"}`); n < 1 {
 		t.Errorf("%d connections to the site", n)
 	}

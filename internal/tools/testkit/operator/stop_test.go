@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A load balancer that asks /readyz, as HAProxy does it without a Host, learns of a stop
@@ -23,9 +24,7 @@ func TestHeed_ServesOnBeforeItStops(t *testing.T) {
 		return c.Answer(http.MethodGet)
 	}
 	ready := func() int { return ask(testkit.Dial(t, admin), "GET /readyz HTTP/1.0\r\n\r\n").StatusCode }
-	if status := ready(); status != http.StatusOK {
-		t.Errorf("before the stop: %d", status)
-	}
+	must.Equal(t, ready(), http.StatusOK, "before the stop")
 	page := "GET http://site.test/page HTTP/1.1\r\nHost: site.test\r\n\r\n"
 	kept := testkit.Dial(t, h.Addr)
 	if a := ask(kept, page); a.StatusCode != http.StatusOK || a.Close {
@@ -39,7 +38,5 @@ func TestHeed_ServesOnBeforeItStops(t *testing.T) {
 		}
 	}
 	h.Signal(syscall.SIGTERM)
-	if status := h.Exit(); status != 128+int(syscall.SIGTERM) {
-		t.Errorf("after the second signal: status %d", status)
-	}
+	must.Equal(t, h.Exit(), 128+int(syscall.SIGTERM), "after the second signal: status")
 }

@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // TestMain has many tests go on at once: they spend their time waiting.
@@ -131,9 +132,7 @@ func (c *client) get(t testing.TB, address string) *answer {
 		t.Errorf("%s: %v", address, err)
 		return &answer{Response: &http.Response{}}
 	}
-	if a.StatusCode != http.StatusOK {
-		t.Errorf("%s: %s: %s", address, a.Status, a.body)
-	}
+	must.Equal(t, a.StatusCode, http.StatusOK, "%s: %s: %s", address, a.Status, a.body)
 	return a
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Many clients at once: at the site no two requests start closer than its
@@ -50,9 +51,7 @@ func TestHeed_ManyClientsAreOneToTheSite(t *testing.T) {
 			origin := c.way.scheme() + "://site.test"
 			b.all(t, tenth(50), tenth(200), c.way, numbered(origin))
 			pages := testkit.Pages(b.site.Starts(), origin)
-			if len(pages) != tenth(200) {
-				t.Errorf("%d pages were asked for at the site, not %d", len(pages), tenth(200))
-			}
+			must.Equal(t, len(pages), tenth(200), "pages were asked for at the site")
 			testkit.Keep(t, c.name, pages, c.delay)
 			testkit.Keep(t, "robots.txt and the first page", b.site.Starts()[:2], c.delay)
 		})

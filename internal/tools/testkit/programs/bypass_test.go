@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // fast are programs that bypass heed in a few milliseconds. $URL is the page.
@@ -86,9 +87,7 @@ func TestFailOnBypass_CatchesFastPrograms(t *testing.T) {
 			if o.Requests != 1 {
 				t.Fatalf("beside a client that obeys: %+v", o)
 			}
-			if (status == 3) != (o.Bypass.Connections > 0 || len(o.Bypass.Ignoring) > 0) {
-				t.Errorf("%s: status %d, %+v", p.name, status, o)
-			}
+			must.Equal(t, status == 3, (o.Bypass.Connections > 0 || len(o.Bypass.Ignoring) > 0), "%s: status %d, %+v", p.name, status, o)
 			if status == 3 {
 				beside++
 			}

@@ -234,9 +234,7 @@ func TestProgramsBehindHeedRun(t *testing.T) {
 					}
 				}
 			}
-			if p.drives != (own > 0) {
-				t.Errorf("%d requests to its own service", own)
-			}
+			must.Equal(t, p.drives, own > 0, "%d requests to its own service", own)
 			for _, hit := range b.origin.Hits() {
 				if hit.Target != "/robots.txt" && hit.Via == "" || strings.HasPrefix(hit.Target, "/private") {
 					t.Errorf("the site was asked for %+v", hit)

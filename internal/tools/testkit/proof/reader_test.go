@@ -74,9 +74,7 @@ func TestHeed_WhoLocksTheRecordHoldsUpNothing(t *testing.T) {
 	}()
 	select {
 	case got := <-answered:
-		if got != 501 {
-			t.Errorf("%d of 501 requests were answered", got)
-		}
+		must.Equal(t, got, 501, "of 501 requests were answered")
 	case <-time.After(testkit.Patience): // no two of them may wait for the lock
 		t.Fatal("the requests wait for the lock")
 	}

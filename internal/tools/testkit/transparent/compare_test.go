@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // ofOneHop are the fields that a proxy takes off a message, in lower case (RFC
@@ -71,9 +73,7 @@ func (w *world) compare(t *testing.T, m way, s *shape) {
 	differ(t, "request line", fmt.Sprint(sent.method, " ", sent.target, " of ", sent.host), fmt.Sprint(arrived.method, " ", arrived.target, " of ", arrived.host))
 	same(t, "request", sent.header, arrived.header)
 	same(t, "request's trailer", nonEmpty(lower(sent.trailer)), nonEmpty(lower(arrived.trailer)))
-	if sent.body != arrived.body {
-		t.Errorf("the site read %d octets directly, %d through heed", len(sent.body), len(arrived.body))
-	}
+	must.Equal(t, sent.body, arrived.body, "the site read %d octets directly, %d through heed", len(sent.body), len(arrived.body))
 }
 
 // checkVia takes heed's own member off the answer.
@@ -123,9 +123,7 @@ func nonEmpty(h fields) fields {
 
 func differ(t *testing.T, what string, want, got any) {
 	t.Helper()
-	if fmt.Sprintf("%q", want) != fmt.Sprintf("%q", got) {
-		t.Errorf("%s: %q directly, %q through heed", what, want, got)
-	}
+	must.Equal(t, fmt.Sprintf("%q", want), fmt.Sprintf("%q", got), "%s: %q directly, %q through heed", what, want, got)
 }
 
 // same compares fields without the order between different names.

@@ -152,9 +152,7 @@ func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
 	round := func(m way) {
 		t.Helper()
 		want := sum(t, pattern(size.Load()))
-		if got := sum(t, w.in(t).open(m, down, nil).Body); got != want {
-			t.Errorf("%s, down: %s, want %s", m, got, want)
-		}
+		must.Equal(t, sum(t, w.in(t).open(m, down, nil).Body), want, "%s, down", m)
 		got, err := io.ReadAll(w.in(t).open(m, up, pattern(size.Load())).Body)
 		if string(got) != want || err != nil {
 			t.Errorf("%s, up: %s, %v, want %s", m, got, err, want)
@@ -215,9 +213,7 @@ func TestTransparency_ASlowReaderStopsNoOtherClient(t *testing.T) {
 		t.Errorf("heed held %d KiB more", after-before)
 	}
 	want := sum(t, pattern(size))
-	if got := sum(t, unread[0].Body); got != want {
-		t.Errorf("read late: %s, want %s", got, want)
-	}
+	must.Equal(t, sum(t, unread[0].Body), want, "read late")
 	for _, resp := range unread[1:] {
 		resp.Body.Close()
 	}

@@ -142,6 +142,10 @@ type Config struct {
 	// not called.
 	Handshake func(error)
 
+	// Silent is called for each client that connects to a listener of Serve and leaves without
+	// having sent anything. Nil is not called.
+	Silent func()
+
 	// Load counts what clients hold, for all proxies that have the same one.
 	// Nil: a Load of this Proxy's own.
 	Load *limit.Load

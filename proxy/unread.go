@@ -104,6 +104,13 @@ func (c *clientConn) Hello() {
 		"write its address with http:// (curl -x http://" + c.client.Listener + ")"}, site)
 }
 
+// Silent implements server.Client. Nothing was asked for, so that there is nothing to record.
+func (c *clientConn) Silent() {
+	if c.proxy.config.Silent != nil && c.tunnel == nil {
+		c.proxy.config.Silent()
+	}
+}
+
 // unread returns a request on c that no handler gets, of which seen could be read, as far as it
 // is known, with its record. site is its origin where seen does not show that; zero: none.
 func (c *clientConn) unread(seen *http.Request, site rules.Origin) *decision {

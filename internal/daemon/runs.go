@@ -347,6 +347,7 @@ func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config
 	}
 	all := d.recording()
 	c.Recorder = audit.Recording{Recorders: append(own, all.Recorders...), Observers: append(all.Observers, s.tally)}
+	c.Silent = s.tally.Silent
 	c.Live, c.Settings = s.settings.Load, *s.settings.Load()
 	if s.group != nil {
 		to := upstream.NewHostTransports(upstream.TransportConfig{Connect: s.group.Dial})

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +26,8 @@ type Client interface {
 	// Hello is called in place of Handle when a TLS hello comes first. The connection is
 	// closed afterwards.
 	Hello()
+	// Silent is called when the client ends the connection before it has sent anything.
+	Silent()
 }
 
 // Conn is a client's connection. Make it with NewConn.
@@ -113,8 +116,13 @@ const calm = time.Second
 
 // await waits for the first octets of a request. It reports whether they came.
 func (c *Conn) await() bool {
-	if len(c.heads.Buffered()) == 0 && c.fill() != nil {
-		return false
+	if len(c.heads.Buffered()) == 0 {
+		if err := c.fill(); err != nil {
+			if err == io.EOF && !c.begun {
+				c.client.Silent()
+			}
+			return false
+		}
 	}
 	return c.state.CompareAndSwap(connFresh, connBusy) || c.state.CompareAndSwap(connIdle, connBusy)
 }

@@ -23,11 +23,13 @@ type side struct {
 	handle func(*Answer, *http.Request)
 	unread chan error
 	hello  chan bool
+	silent chan bool
 }
 
 func (s *side) Handle(a *Answer, r *http.Request) { s.handle(a, r) }
 func (s *side) Unread(err error)                  { s.unread <- err }
 func (s *side) Hello()                            { s.hello <- true }
+func (s *side) Silent()                           { s.silent <- true }
 
 // bed is a Server on a real listener, for one connection at a time.
 type bed struct {
@@ -41,7 +43,7 @@ func newBed(t *testing.T, handle func(*Answer, *http.Request)) *bed {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	b := &bed{
-		side:   &side{handle, make(chan error, 8), make(chan bool, 8)},
+		side:   &side{handle, make(chan error, 8), make(chan bool, 8), make(chan bool, 8)},
 		server: &Server{HeaderTime: time.Minute, IdleTime: time.Minute}, conns: make(chan *Conn, 64), addr: l.Addr().String(),
 	}
 	go testkit.Accept(l, func(c net.Conn) {
@@ -298,6 +300,21 @@ func TestServer_WhatCannotBeRead(t *testing.T) {
 	c.Send("\x16\x03")
 	<-b.hello
 	c.Closed()
+}
+
+// A client is silent when it leaves before it has sent anything, and not after a request.
+func TestServer_WhoSendsNothingIsSilent(t *testing.T) {
+	b := newBed(t, func(a *Answer, r *http.Request) {})
+	testkit.Dial(t, b.addr).Close()
+	<-b.silent
+	c := testkit.Dial(t, b.addr)
+	c.Send(simple)
+	c.Answer("GET")
+	c.Close()
+	testkit.Until(t, "the server has stopped", b.server.Stop)
+	if len(b.silent) != 0 {
+		t.Error("a client is silent that has sent a request")
+	}
 }
 
 // An answer is framed as its client and its header allow, and nothing is invented.

@@ -24,6 +24,9 @@ type Summary struct {
 	Unjudged []ReasonCount     `json:"not_judged_why"`
 	Pages    []audit.PageCount `json:"pages"` // with refused subresources
 	Paced    []PaceCount       `json:"paced"` // hosts at which requests waited for a turn
+
+	// Silent are the connections on which no request came: the client closed them first.
+	Silent uint64 `json:"silent_connections"`
 }
 
 // HostCount is the counts of one host; Host is audit.Other for those beyond the bound.
@@ -91,7 +94,7 @@ type PaceCount struct {
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Summary{Counts: t.total, Signed: t.signed, Waited: t.waits, Pages: t.pages.Refused()}
+	s := Summary{Counts: t.total, Signed: t.signed, Waited: t.waits, Silent: t.silent, Pages: t.pages.Refused()}
 	s.Hosts = listed(t.hosts, func(host string, c *Counts) HostCount { return HostCount{host, *c} }, func(a, b HostCount) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Host, b.Host))
 	})

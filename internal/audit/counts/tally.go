@@ -37,6 +37,7 @@ type Tally struct {
 	answers  memo.Bounded[AnswerCount, uint64]
 	turns    memo.Bounded[string, PaceCount]
 	pages    audit.Pages
+	silent   uint64 // connections of clients that left without having sent anything
 }
 
 // Waits are the requests that had to wait for a policy or a turn.
@@ -44,6 +45,13 @@ type Waits struct {
 	Requests uint64        `json:"requests"`
 	Total    time.Duration `json:"total_ns"`
 	Longest  time.Duration `json:"longest_ns"`
+}
+
+// Silent counts a connection of a client that left without having sent anything.
+func (t *Tally) Silent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.silent++
 }
 
 // Ended counts e, whose exchange has ended.

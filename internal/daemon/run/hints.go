@@ -50,8 +50,9 @@ func printSealHint(w io.Writer, bypass *bypassReport, s *counts.Summary, probe f
 	}
 }
 
-// printNoEnvHint names --no-env in a sealed run where a client began TLS with the proxy, as some
-// do whose proxy support is broken, or where nothing came through.
+// printNoEnvHint names --no-env in a sealed run where a client began TLS with the proxy, or left
+// it without having sent anything, as some do whose proxy support is broken, or where nothing
+// came through.
 func (r *run) printNoEnvHint(w io.Writer, s *counts.Summary) {
 	broken := slices.ContainsFunc(s.Unjudged, func(c counts.ReasonCount) bool {
 		return c.Reason == rules.ReasonMalformed && strings.HasPrefix(c.Detail, audit.TLSForHTTP)
@@ -60,6 +61,8 @@ func (r *run) printNoEnvHint(w io.Writer, s *counts.Summary) {
 	case r.cmd.NoEnv:
 	case broken:
 		fmt.Fprintln(w, "  a program began TLS with the proxy: its proxy support is broken; `heed run --sealed --no-env -- CMD` sets no variables, and holds it all the same")
+	case s.Silent > 0:
+		fmt.Fprintf(w, "  %s to the proxy ended before anything was sent: the proxy support of a program may be broken, as that of WhatWeb for https; `heed run --sealed --no-env -- CMD` sets no variables, and holds it all the same\n", console.Plural(s.Silent, "connection"))
 	case s.Requests == 0:
 		fmt.Fprintln(w, "  if it should have sent some, its proxy support may be broken: `heed run --sealed --no-env -- CMD` sets no variables, and holds it all the same")
 	}

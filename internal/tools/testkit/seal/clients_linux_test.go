@@ -188,6 +188,24 @@ func TestABrokenProxySupport_NeedsARunWithoutVariables(t *testing.T) {
 			t.Errorf("%s without variables: %q\n%s", path, out, errs)
 		}
 	}
+	// WhatWeb connects to the proxy for https, and ends the connection without a word.
+	silent := []string{"bash", "-c", `curl -sS "$1"; at=${https_proxy#*//}; : <>"/dev/tcp/${at%:*}/${at#*:}"`, "bash", "http://site.test/a"}
+	want := "\n  1 connection to the proxy ended before anything was sent: the proxy support of a program may be broken, as that of WhatWeb for https; `heed run --sealed --no-env -- CMD`"
+	commands := [][]string{silent}
+	if testkit.Full {
+		testkit.Program(t, "whatweb")
+		commands = append(commands, []string{"whatweb", "--color=never", "http://site.test/a", "https://site.test/a"})
+	}
+	for _, c := range commands {
+		out, errs, _ := o.run(ordinaryUser(), nil, c...)
+		if !strings.Contains(errs, "heed: 1 request came through, to site.test: 1 allowed") || !strings.Contains(errs, want) {
+			t.Errorf("%s, beside a request that succeeded: %q\n%s", c[0], out, errs)
+		}
+		_, errs, _ = o.run(ordinaryUser(), []string{"--no-env"}, c...)
+		if strings.Contains(errs, "--no-env") {
+			t.Errorf("%s without variables: %s", c[0], errs)
+		}
+	}
 	out, _, _ = o.run(ordinaryUser(), []string{"--no-env", "--quiet"}, "env")
 	if strings.Contains(strings.ToLower(out), "proxy=") || strings.Contains(out, "SSL_CERT_FILE") || !strings.Contains(out, "SEAL_PORT=") {
 		t.Errorf("the environment is %s", out)

@@ -81,6 +81,16 @@ func addDetails(node *kong.Node) {
 	}
 }
 
+// Model returns the grammar of the command line, for documents that are made from it.
+func Model() (*kong.Application, error) {
+	parser, err := kong.New(new(grammar), kong.Name("heed"), kong.Description(description), kong.Vars{"version": ""})
+	if err != nil {
+		return nil, err
+	}
+	addDetails(parser.Model.Node)
+	return parser.Model, nil
+}
+
 // Main runs the verb that args name and returns the exit status. defaults is
 // the built-in proxy.toml.
 func Main(args []string, defaults []byte) int {

@@ -54,9 +54,28 @@ func chapter(text, heading string) (string, bool) {
 // model is the command line as the parser knows it.
 func model(t *testing.T) *kong.Application {
 	t.Helper()
-	var g grammar
-	parser := must.Get(kong.New(&g, kong.Name("heed"), kong.Vars{"version": "0"}))(t)
-	return parser.Model
+	return must.Get(Model())(t)
+}
+
+// Each part of help.txt is that of a command, and each command without others below it has one.
+func TestHelpText_IsThatOfItsCommands(t *testing.T) {
+	t.Parallel()
+	parts := 0
+	var count func(node *kong.Node)
+	count = func(node *kong.Node) {
+		if node.Detail != "" && node.Type == kong.CommandNode {
+			parts++
+		} else if len(node.Children) == 0 {
+			t.Errorf("%s has no part in help.txt", node.Path())
+		}
+		for _, below := range node.Children {
+			count(below)
+		}
+	}
+	count(model(t).Node)
+	if written := strings.Count(helpText, "\n## "); parts != written {
+		t.Errorf("%d commands have a part of help.txt, which has %d", parts, written)
+	}
 }
 
 // Each verb is parsed by a grammar of this verb only, with all of its commands and

@@ -6,13 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/command"
 	"heed/internal/output/manual"
 )
 
 // bashCompletion returns a completion for bash: commands, flags, the values of flags that
 // have a closed list, files, the topics of the manual, and the programs after `--`.
-func bashCompletion(top *command.Verb) []byte {
+func bashCompletion(top *verb) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# bash completion for heed, made from its grammar
 
@@ -29,13 +28,13 @@ _heed() {
 		case "$verb/${COMP_WORDS[i]}" in
 		`)
 	var paths []string
-	each(top, func(v *command.Verb) {
+	each(top, func(v *verb) {
 		paths = append(paths, bashVerb(v.Path[:len(v.Path)-1])+"/"+v.Path[len(v.Path)-1])
 	})
 	fmt.Fprintf(&b, "%s) verb=\"${verb:+$verb }${COMP_WORDS[i]}\" ;;\n\t\tesac\n\tdone\n\tcase \"$verb/$previous\" in\n", strings.Join(paths, " | "))
-	eachWithTop(top, func(v *command.Verb) { bashValues(&b, v) })
+	eachWithTop(top, func(v *verb) { bashValues(&b, v) })
 	b.WriteString("\tesac\n\tcase $verb in\n")
-	eachWithTop(top, func(v *command.Verb) {
+	eachWithTop(top, func(v *verb) {
 		fmt.Fprintf(&b, "\t%s) words=%q ;;\n", bashPattern(v.Path), strings.Join(append(verbWords(v), flagWords(v)...), " "))
 	})
 	b.WriteString(`	esac
@@ -58,7 +57,7 @@ func bashPattern(path []string) string {
 }
 
 // bashValues writes what completes the value of each flag of v.
-func bashValues(b *bytes.Buffer, v *command.Verb) {
+func bashValues(b *bytes.Buffer, v *verb) {
 	var open []string
 	for _, f := range v.Flags {
 		patterns := []string{bashVerb(v.Path) + "/--" + f.Name}
@@ -79,14 +78,14 @@ func bashValues(b *bytes.Buffer, v *command.Verb) {
 	}
 }
 
-func eachWithTop(top *command.Verb, do func(*command.Verb)) {
+func eachWithTop(top *verb, do func(*verb)) {
 	do(top)
 	each(top, do)
 }
 
 // verbWords returns the words that can follow v: its commands, and after `heed help` the
 // topics.
-func verbWords(v *command.Verb) (words []string) {
+func verbWords(v *verb) (words []string) {
 	for _, child := range v.Verbs {
 		words = append(words, child.Path[len(child.Path)-1])
 	}
@@ -98,7 +97,7 @@ func verbWords(v *command.Verb) (words []string) {
 	return words
 }
 
-func flagWords(v *command.Verb) (words []string) {
+func flagWords(v *verb) (words []string) {
 	for _, f := range v.Flags {
 		words = append(words, "--"+f.Name)
 	}
@@ -106,7 +105,7 @@ func flagWords(v *command.Verb) (words []string) {
 }
 
 // zshCompletion returns the same for zsh, with the help of each command and flag.
-func zshCompletion(top *command.Verb) []byte {
+func zshCompletion(top *verb) []byte {
 	var b bytes.Buffer
 	b.WriteString(`#compdef heed
 # zsh completion for heed, made from its grammar
@@ -119,11 +118,11 @@ _heed() {
 		case "$verb/${words[i]}" in
 		`)
 	var paths []string
-	each(top, func(v *command.Verb) {
+	each(top, func(v *verb) {
 		paths = append(paths, "("+zshQuote(strings.Join(v.Path[:len(v.Path)-1], " ")+"/"+v.Path[len(v.Path)-1])+")")
 	})
 	fmt.Fprintf(&b, "%s) verb=\"${verb:+$verb }${words[i]}\" at=$i ;;\n\t\tesac\n\tdone\n\tcase $verb in\n", strings.Join(paths, "|"))
-	eachWithTop(top, func(v *command.Verb) { zshVerb(&b, v) })
+	eachWithTop(top, func(v *verb) { zshVerb(&b, v) })
 	b.WriteString(`	esac
 	shift $((at - 1)) words
 	((CURRENT -= at - 1))
@@ -146,7 +145,7 @@ _heed "$@"
 	return b.Bytes()
 }
 
-func zshVerb(b *bytes.Buffer, v *command.Verb) {
+func zshVerb(b *bytes.Buffer, v *verb) {
 	fmt.Fprintf(b, "\t%s)\n\t\tflags=(\n", zshQuote(strings.Join(v.Path, " ")))
 	for _, f := range v.Flags {
 		about := "[" + strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace(f.Help) + "]"

@@ -10,16 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/command"
 	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
-func outline(t *testing.T) *command.Verb {
+func outline(t *testing.T) *verb {
 	t.Helper()
-	top := must.Get(command.Outline())(t)
-	return top
+	return must.Get(readOutline())(t)
 }
 
 // printed runs a program with stdin and returns what it prints.
@@ -57,7 +55,7 @@ func TestManPage(t *testing.T) {
 	}
 	has("heed v1.2.3")
 	has("2026-05-01")
-	each(top, func(v *command.Verb) {
+	each(top, func(v *verb) {
 		if len(v.Verbs) > 0 {
 			return
 		}
@@ -102,7 +100,7 @@ func TestBashCompletion(t *testing.T) {
 		lines.WriteString("); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _heed; echo \"${COMPREPLY[*]}\"\n")
 		want = append(want, strings.Join(expect, " "))
 	}
-	eachWithTop(top, func(v *command.Verb) {
+	eachWithTop(top, func(v *verb) {
 		ask(append(verbWords(v), flagWords(v)...), append(slices.Clone(v.Path), "")...)
 		for _, f := range v.Flags {
 			if f.Choices != nil {
@@ -139,7 +137,7 @@ func TestZshCompletion(t *testing.T) {
 words=(heed ` + strings.Join(words, " ") + `); CURRENT=$#words; PREFIX=; source ` + filepath.Join(dir, "_heed")
 		return printed(t, script, "zsh", "-f")
 	}
-	eachWithTop(top, func(v *command.Verb) {
+	eachWithTop(top, func(v *verb) {
 		got := ask(append(slices.Clone(v.Path), "''")...)
 		if len(verbWords(v)) > 0 {
 			for _, word := range verbWords(v) {

@@ -24,8 +24,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"heed/internal/command"
 )
 
 func main() {
@@ -43,7 +41,7 @@ type job struct {
 	maintainer string
 	targets    []target
 	verify     bool
-	outline    *command.Verb
+	outline    *verb
 	licences   []byte
 }
 
@@ -92,7 +90,7 @@ func newJob(out, version, maintainer string, dirty bool) (*job, error) {
 			return nil, err
 		}
 	}
-	if j.outline, err = command.Outline(); err != nil {
+	if j.outline, err = readOutline(); err != nil {
 		return nil, err
 	}
 	modules, err := linkedModules(j.root)

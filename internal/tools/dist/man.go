@@ -6,13 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/command"
 	"heed/internal/output/manual"
 )
 
 // manPage returns heed(1), in the macros of man(7), from the grammar of the command line
 // and the list of the manual's topics.
-func manPage(top *command.Verb, version string, date time.Time) []byte {
+func manPage(top *verb, version string, date time.Time) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, ".TH HEED 1 %q %q\n", date.UTC().Format(time.DateOnly), "heed "+version)
 	b.WriteString(".SH NAME\nheed \\- a forward proxy that makes any client obey robots.txt\n.SH SYNOPSIS\n")
@@ -25,7 +24,7 @@ func manPage(top *command.Verb, version string, date time.Time) []byte {
 	b.WriteString(".SH DESCRIPTION\n")
 	roffText(&b, top.Detail)
 	b.WriteString(".SH COMMANDS\n")
-	each(top, func(v *command.Verb) {
+	each(top, func(v *verb) {
 		if len(v.Verbs) == 0 {
 			manVerb(&b, v)
 		}
@@ -50,21 +49,21 @@ var files = []struct{ path, what string }{
 }
 
 // each calls do with every command below v, in the order of the grammar.
-func each(v *command.Verb, do func(*command.Verb)) {
+func each(v *verb, do func(*verb)) {
 	for _, child := range v.Verbs {
 		do(child)
 		each(child, do)
 	}
 }
 
-func ellipsis(v *command.Verb) string {
+func ellipsis(v *verb) string {
 	if len(v.Verbs) > 0 {
 		return roff("COMMAND [FLAGS]")
 	}
 	return roff(strings.TrimSpace("[FLAGS] " + strings.Join(v.Args, " ")))
 }
 
-func manVerb(b *bytes.Buffer, v *command.Verb) {
+func manVerb(b *bytes.Buffer, v *verb) {
 	fmt.Fprintf(b, ".SS heed %s %s\n", roffWords(v.Path...), roff(strings.Join(v.Args, " ")))
 	roffText(b, strings.TrimSpace(v.Help+"\n\n"+v.Detail))
 	for _, f := range v.Flags {
@@ -84,10 +83,10 @@ func manVerb(b *bytes.Buffer, v *command.Verb) {
 }
 
 // manEnvironment writes the variables that replace flags, and the others.
-func manEnvironment(b *bytes.Buffer, top *command.Verb) {
+func manEnvironment(b *bytes.Buffer, top *verb) {
 	b.WriteString(".SH ENVIRONMENT\n")
 	seen := map[string]bool{}
-	each(top, func(v *command.Verb) {
+	each(top, func(v *verb) {
 		for _, f := range v.Flags {
 			for _, name := range f.Env {
 				if !seen[name] {

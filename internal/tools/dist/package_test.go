@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"heed/internal/base/state"
-	"heed/internal/command"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
@@ -74,7 +73,7 @@ func TestPackage_CommandsExist(t *testing.T) {
 	for _, m := range lines {
 		words := strings.Fields(strings.NewReplacer(`"`, "", ",", "").Replace(m[1]))
 		top := outline(t)
-		at := slices.IndexFunc(top.Verbs, func(v *command.Verb) bool { return v.Path[0] == words[0] })
+		at := slices.IndexFunc(top.Verbs, func(v *verb) bool { return v.Path[0] == words[0] })
 		if at < 0 {
 			t.Errorf("heed has no command %s", words[0])
 			continue

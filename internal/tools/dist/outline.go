@@ -1,4 +1,4 @@
-package command
+package main
 
 import (
 	"slices"
@@ -6,21 +6,21 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"heed/internal/output/console"
+	"heed/internal/command"
 )
 
-// Verb is a command of the grammar, for documents and completions that are made from it.
-type Verb struct {
+// verb is a command of the grammar, for documents and completions that are made from it.
+type verb struct {
 	Path   []string // the words of the command, "audit", "report"; empty: heed without a command
 	Help   string   // one sentence
 	Detail string   // what --help prints at the end; paragraphs, and examples indented by two spaces
-	Flags  []Flag   // without those that are hidden, and without those of the commands above
+	Flags  []option // without those that are hidden, and without those of the commands above
 	Args   []string // as a synopsis writes them: "URL ...", "[FILE ...]"
-	Verbs  []*Verb
+	Verbs  []*verb
 }
 
-// Flag is a flag of a Verb.
-type Flag struct {
+// option is a flag of a verb.
+type option struct {
 	Name    string // without the dashes
 	Short   string // one letter; empty: none
 	Value   string // what a synopsis writes for its value: "FILE"; empty: it has none
@@ -29,21 +29,20 @@ type Flag struct {
 	Env     []string // variables of the environment that replace it
 }
 
-// Outline returns the grammar of the command line. The commands are in the order in which
+// readOutline returns the grammar of the command line. The commands are in the order in which
 // `heed --help` lists them.
-func Outline() (*Verb, error) {
-	parser, err := kong.New(new(grammar), kong.Name("heed"), kong.Description(description), kong.Vars{"version": console.Version()})
+func readOutline() (*verb, error) {
+	model, err := command.Model()
 	if err != nil {
 		return nil, err
 	}
-	addDetails(parser.Model.Node)
-	top := outlineOf(parser.Model.Node, nil)
-	top.Detail = parser.Model.Help
+	top := outlineOf(model.Node, nil)
+	top.Detail = model.Help
 	return top, nil
 }
 
-func outlineOf(node *kong.Node, path []string) *Verb {
-	v := &Verb{Path: path, Help: node.Help, Detail: node.Detail}
+func outlineOf(node *kong.Node, path []string) *verb {
+	v := &verb{Path: path, Help: node.Help, Detail: node.Detail}
 	for _, f := range node.Flags {
 		if !f.Hidden {
 			v.Flags = append(v.Flags, flagOf(f))
@@ -61,8 +60,8 @@ func outlineOf(node *kong.Node, path []string) *Verb {
 }
 
 // flagOf returns a flag. A placeholder of lower-case words, as sh|fish, lists its values.
-func flagOf(f *kong.Flag) Flag {
-	flag := Flag{Name: f.Name, Help: f.Help, Env: f.Envs}
+func flagOf(f *kong.Flag) option {
+	flag := option{Name: f.Name, Help: f.Help, Env: f.Envs}
 	if f.Short != 0 {
 		flag.Short = string(f.Short)
 	}

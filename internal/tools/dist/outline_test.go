@@ -1,23 +1,25 @@
-package command
+package main
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"heed/internal/tools/testkit/must"
-
 	"github.com/alecthomas/kong"
+
+	"heed/internal/command"
+	"heed/internal/tools/testkit/must"
 )
 
 // The outline has each command with each flag that its --help lists.
 func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
 	t.Parallel()
-	top := must.Get(Outline())(t)
-	find := func(path []string) *Verb {
+	top := outline(t)
+	model := must.Get(command.Model())(t)
+	find := func(path []string) *verb {
 		v := top
 		for i := range path {
-			at := slices.IndexFunc(v.Verbs, func(c *Verb) bool { return slices.Equal(c.Path, path[:i+1]) })
+			at := slices.IndexFunc(v.Verbs, func(c *verb) bool { return slices.Equal(c.Path, path[:i+1]) })
 			if at < 0 {
 				return nil
 			}
@@ -25,7 +27,7 @@ func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
 		}
 		return v
 	}
-	for _, leaf := range model(t).Leaves(true) {
+	for _, leaf := range model.Leaves(true) {
 		path := strings.Fields(strings.TrimPrefix(leaf.Path(), "heed "))
 		v := find(path)
 		if v == nil {
@@ -45,30 +47,8 @@ func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
 			t.Errorf("%q: the outline is %+v", path, v)
 		}
 	}
-	if !slices.ContainsFunc(top.Flags, func(f Flag) bool { return f.Name == "version" && f.Value == "" }) || !strings.Contains(top.Detail, "robots.txt") {
+	if !slices.ContainsFunc(top.Flags, func(f option) bool { return f.Name == "version" && f.Value == "" }) || !strings.Contains(top.Detail, "robots.txt") {
 		t.Errorf("without a command, the outline is %+v", top)
-	}
-}
-
-// Each part of help.txt is that of a command, and each command without others below it has one.
-func TestOutline_HelpIsThatOfItsCommands(t *testing.T) {
-	t.Parallel()
-	top := must.Get(Outline())(t)
-	parts := 0
-	var count func(v *Verb)
-	count = func(v *Verb) {
-		if v.Detail != "" && len(v.Path) > 0 {
-			parts++
-		} else if len(v.Verbs) == 0 {
-			t.Errorf("heed %s has no part in help.txt", strings.Join(v.Path, " "))
-		}
-		for _, below := range v.Verbs {
-			count(below)
-		}
-	}
-	count(top)
-	if written := strings.Count(helpText, "\n## "); parts != written {
-		t.Errorf("%d commands have a part of help.txt, which has %d", parts, written)
 	}
 }
 
@@ -81,7 +61,7 @@ func TestFlagOf(t *testing.T) {
 		JSON   bool   `name:"json" help:"h"`
 	}
 	parser := must.Get(kong.New(&g))(t)
-	all := map[string]Flag{}
+	all := map[string]option{}
 	for _, f := range parser.Model.Flags {
 		all[f.Name] = flagOf(f)
 	}

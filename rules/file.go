@@ -122,8 +122,7 @@ func (f *file) compress(s *Snapshot) {
 	f.rules, f.names = append([]rule(nil), f.rules...), append([]name(nil), f.names...)
 	for i := range f.rules {
 		if r := &f.rules[i]; r.line&ruleWild != 0 && r.line&rulePacked == 0 {
-			position := appendPosition(nil, f.lineOf(r))
-			added.Write(position)
+			added.Write(appendPosition(nil, f.lineOf(r)))
 			at := s.Size + added.Len()
 			added.WriteString(strings.ReplaceAll(f.pattern(r), "*", string([]byte{codeStar})))
 			r.pattern, r.line = uint32(at), r.line|rulePacked

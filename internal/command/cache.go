@@ -75,8 +75,7 @@ func (c *cacheFlags) withFleet(a *console.App, do func(control.CacheAPI) error) 
 		return fmt.Errorf("there is no fleet: fleet.url is empty in %s\nName the store there, or leave out --fleet to ask the running heed", cfg.Source())
 	}
 	defer store.Close()
-	options := route.Options{Memory: route.PolicyMemory(cfg), Fleet: store}
-	r, err := route.Open(cfg, a.Environ, options)
+	r, err := route.Open(cfg, a.Environ, route.Options{Memory: route.PolicyMemory(cfg), Fleet: store})
 	if err != nil {
 		return err
 	}

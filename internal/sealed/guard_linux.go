@@ -225,8 +225,7 @@ func readMemory(pid int, at uintptr, b []byte) error {
 	}
 	local := []unix.Iovec{{Base: &b[0]}}
 	local[0].SetLen(len(b))
-	remote := []unix.RemoteIovec{{Base: at, Len: len(b)}}
-	n, err := unix.ProcessVMReadv(pid, local, remote, 0)
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: at, Len: len(b)}}, 0)
 	if err == nil && n != len(b) {
 		err = unix.EFAULT
 	}

@@ -115,8 +115,7 @@ func (w *Writer) put(p []byte) (n int) {
 
 // writeChunk writes p as a chunk.
 func (w *Writer) writeChunk(p []byte) (n int, err error) {
-	b := strconv.AppendInt(*w.buffer(), int64(len(p)), 16)
-	*w.buf = append(b, "\r\n"...)
+	*w.buf = append(strconv.AppendInt(*w.buffer(), int64(len(p)), 16), "\r\n"...)
 	if len(p) <= maxCopy {
 		*w.buf = append(*w.buf, p...)
 		n = len(p)

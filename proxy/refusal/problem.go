@@ -286,8 +286,7 @@ func (p *Problem) render(accept []string) (contentType string, body []byte) {
 // text returns p as an Encoder of encoding/json with an indentation of two spaces writes it,
 // in a third of the time.
 func (p *Problem) text() []byte {
-	b := make([]byte, 0, 3<<9)
-	return append(appendStruct(b, reflect.ValueOf(p).Elem(), problemMembers, 1), '\n')
+	return append(appendStruct(make([]byte, 0, 3<<9), reflect.ValueOf(p).Elem(), problemMembers, 1), '\n')
 }
 
 // member is a member of an object that a field of a struct becomes.

@@ -122,8 +122,7 @@ type event struct {
 // Add adds a request. Requests are added in the order of time.
 func (s *Study) Add(r *accesslog.Request) error {
 	e := event{Request: r, at: r.Time.UnixMicro()}
-	host := s.locate(&e)
-	e.site = s.siteOf(host)
+	e.site = s.siteOf(s.locate(&e))
 	e.who = s.agentOf(r.UserAgent)
 	e.place = s.placeOf(r.Client)
 	e.robot = s.robotOf(e.site, e.who)

@@ -172,6 +172,5 @@ func (t *Table) blank(i int) bool {
 
 // seen reports whether people see a column of its own.
 func (t *Table) seen(i int, sites bool) bool {
-	c := t.Columns[i]
-	return (c.Name != "site" || sites) && !t.blank(i)
+	return (t.Columns[i].Name != "site" || sites) && !t.blank(i)
 }

@@ -29,8 +29,7 @@ func (t *traffic) add(q *request) {
 	if q.traffic == (Traffic{}) {
 		return
 	}
-	client := cmp.Or(namedClient(q.Entry), unnamed)
-	t.clients.At(label(client), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
+	t.clients.At(label(cmp.Or(namedClient(q.Entry), unnamed)), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
 	t.sites.At(label(siteOf(q)), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
 	t.all.Add(&q.traffic)
 }

@@ -78,8 +78,7 @@ func (f *If) otherwise(l *library, r *store.Reader, a *assessment) (then *assess
 	}
 	a = then
 	if f.Agent != "" {
-		agent := l.agent(f.Agent)
-		then.query.Names = acl.Identity{Own: agent, Shown: f.Agent, Also: then.query.Names.Also}
+		then.query.Names = acl.Identity{Own: l.agent(f.Agent), Shown: f.Agent, Also: then.query.Names.Also}
 	}
 	if f.Profile != nil {
 		then.query.Effective.Profile = *f.Profile

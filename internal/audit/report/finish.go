@@ -69,8 +69,7 @@ func (b *builder) reasons() []Reason {
 	counts := map[Reason]*counted{}
 	for p, c := range b.cells {
 		w := &b.ways.keys[p.way]
-		k := Reason{Way: Way{Judged: w.Judged, Verdict: w.Verdict, Reason: w.Reason}}
-		sum := memo.At(counts, k)
+		sum := memo.At(counts, Reason{Way: Way{Judged: w.Judged, Verdict: w.Verdict, Reason: w.Reason}})
 		if sum.sites == nil {
 			sum.sites, sum.agents = map[int]bool{}, map[int]bool{}
 		}

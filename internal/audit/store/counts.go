@@ -89,8 +89,7 @@ func tallyOf(b *database, all *[len(tables)][]row) (*tally, error) {
 
 // add adds n requests with the values of an entry.
 func (t *tally) add(v []value, n int64) {
-	k := countKey{v[2].number / countPeriod, v[4].number, v[6].number, v[7].number}
-	c := memo.At(t.added, k)
+	c := memo.At(t.added, countKey{v[2].number / countPeriod, v[4].number, v[6].number, v[7].number})
 	c.requests, c.last = c.requests+n, max(c.last, v[2].number%countPeriod/second)
 }
 

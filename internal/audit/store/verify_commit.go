@@ -43,8 +43,7 @@ func (v *verifier) outOfOrder(at *cursor, want int64) error {
 	if at.id < want {
 		return damaged(v.before, at.table, at.id, isExtra)
 	}
-	next := &commit{n: v.before.n + 1}
-	d := damaged(next, at.table, want, isGone)
+	d := damaged(&commit{n: v.before.n + 1}, at.table, want, isGone)
 	d.Time = moment(v.before.time)
 	return d
 }

@@ -62,8 +62,7 @@ func printDiff(w io.Writer, paint console.Painter, r *compare.Result, byVerdict 
 	}
 	p.line("%s  %s: %s, %s: %s", word, console.Quoted(r.A.File), console.Plural(uint64(r.A.Requests), "request"),
 		console.Quoted(r.B.File), console.Plural(uint64(r.B.Requests), "request"))
-	opposite := r.AllowedA + r.AllowedB
-	p.line("  %9d  in both, of these %d allowed to one and refused to the other", r.Both, opposite)
+	p.line("  %9d  in both, of these %d allowed to one and refused to the other", r.Both, r.AllowedA+r.AllowedB)
 	p.count(r.AllowedA, "allowed only in "+console.Quoted(r.A.File))
 	p.count(r.AllowedB, "allowed only in "+console.Quoted(r.B.File))
 	equal := "have the same verdict, reason, group and rule"

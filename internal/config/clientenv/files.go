@@ -236,8 +236,7 @@ func javaRivals(environ, own []string, stateDir string) []Variable {
 	var out []Variable
 	for _, name := range javaNames {
 		value, _ := console.Lookup(environ, name)
-		options := splitOptions(value)
-		for _, option := range options {
+		for _, option := range splitOptions(value) {
 			_, set, _ := strings.Cut(option, "=")
 			ours := set == "" || strings.HasPrefix(set, clientsDir(stateDir)) ||
 				slices.ContainsFunc(own, func(addr string) bool { return strings.HasPrefix(addr, set+":") })

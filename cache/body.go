@@ -161,8 +161,7 @@ func readEncoded(resp *http.Response, most int, long func() error) (sent []byte,
 		limit = min(limit, resp.ContentLength)
 	}
 	body := io.LimitReader(resp.Body, limit)
-	sent, err = io.ReadAll(io.LimitReader(body, shortBody+1))
-	if err == nil && len(sent) > shortBody {
+	if sent, err = io.ReadAll(io.LimitReader(body, shortBody+1)); err == nil && len(sent) > shortBody {
 		if err = long(); err == nil {
 			whole := bytes.NewBuffer(slices.Grow(sent, int(limit)-len(sent)+bytes.MinRead)) // at once: see maxLongBodies
 			_, err = whole.ReadFrom(body)

@@ -130,8 +130,7 @@ func (c *Cache) cached(ctx context.Context, o rules.Origin, userAgent string) *e
 // usable returns the entry of p for one kind of client when it may be used now, or nil. An
 // entry past its lifetime is refreshed in the background.
 func (c *Cache) usable(p *originSlot, o rules.Origin, as variantKey, now time.Time) *entry {
-	e := p.entry(as.key, now)
-	switch e.use(now) {
+	switch e := p.entry(as.key, now); e.use(now) {
 	case fresh:
 		return e
 	case inGrace:

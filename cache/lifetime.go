@@ -83,8 +83,7 @@ func cacheControl(h http.Header) directives {
 	d := directives{sMaxAge: -1, maxAge: -1, whileRevalidate: -1}
 	for _, line := range h.Values("Cache-Control") {
 		for member := range strings.SplitSeq(line, ",") {
-			name, value, _ := strings.Cut(strings.TrimSpace(member), "=")
-			switch strings.ToLower(name) {
+			switch name, value, _ := strings.Cut(strings.TrimSpace(member), "="); strings.ToLower(name) {
 			case "no-store":
 				d.noStore = true
 			case "no-cache", "private":
@@ -114,8 +113,7 @@ func shorter(a, b time.Duration) time.Duration {
 // deltaSeconds parses a number of seconds, quoted or not. An invalid number is 0; one that is
 // too large is the largest (RFC 9111 §1.2.2).
 func deltaSeconds(s string) time.Duration {
-	s = strings.Trim(s, `"`)
-	if s == "" || strings.Trim(s, "0123456789") != "" {
+	if s = strings.Trim(s, `"`); s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0
 	}
 	n, err := strconv.ParseUint(s, 10, 31)

@@ -65,8 +65,7 @@ const (
 // it, nil for an origin that was never requested. jitter, from 0 up to 1, spreads the retries
 // of many proxies.
 func next(prev *entry, a answer, now time.Time, jitter float64, profile rules.Profile) *entry {
-	what, err := a.outcome(prev, profile)
-	switch what {
+	switch what, err := a.outcome(prev, profile); what {
 	case read:
 		return a.accept(rules.Available, nil, now, profile)
 	case absent:

@@ -39,8 +39,7 @@ const answerTime = 2 * time.Minute
 // does not bring it.
 func (c *icapConn) awaited(w *heldAnswer) (*awaited, error) {
 	q := &c.request
-	value, err := oneField(&q.ICAP, respmodField)
-	if err != nil || value != "yes" {
+	if value, err := oneField(&q.ICAP, respmodField); err != nil || value != "yes" {
 		return nil, err
 	}
 	c.out.Decision = undecided
@@ -163,8 +162,7 @@ func (c *icapConn) serveAnswer() (again bool) {
 	}
 	q.Close = body.End() && q.Body || q.Close
 	a.refusal.header["Date"] = []string{time.Now().UTC().Format(http.TimeFormat)}
-	err = c.out.Response(q, a.refusal.status, a.refusal.header, a.refusal.body.Bytes())
-	if err == nil && q.Close {
+	if err = c.out.Response(q, a.refusal.status, a.refusal.header, a.refusal.body.Bytes()); err == nil && q.Close {
 		c.drain()
 	} else if err == nil {
 		_, err = io.Copy(io.Discard, page)

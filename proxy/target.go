@@ -115,8 +115,7 @@ func (q *request) locateUnread(uri string) {
 	if uri == "" || len(uri) > int(q.settings.Limits.URIBytes) {
 		return
 	}
-	before, _ := rules.SplitTarget(uri)
-	if before != "" {
+	if before, _ := rules.SplitTarget(uri); before != "" {
 		scheme, authority, found := strings.Cut(before, "://")
 		if q.method == http.MethodConnect && !found {
 			scheme, authority, found = "https", before, true

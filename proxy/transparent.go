@@ -259,8 +259,7 @@ func (a *redirectedConn) serveTLS() {
 // serveOther passes on or refuses what is neither HTTP nor TLS. err is why it ended
 // before that was clear; nil: it did not.
 func (a *redirectedConn) serveOther(err error) {
-	silent := len(a.conn.head) == 0 && isTimeout(err)
-	if a.tunnelsOther() && (err == nil || silent) {
+	if silent := len(a.conn.head) == 0 && isTimeout(err); a.tunnelsOther() && (err == nil || silent) {
 		_ = a.conn.SetReadDeadline(time.Time{})
 		a.opaque, a.silent = true, silent
 		a.tunnel(a.site("https"), true)

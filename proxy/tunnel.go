@@ -26,8 +26,7 @@ func (x *exchange) openTunnel(r *http.Request) net.Conn {
 	if q.unseen == rules.ReasonOwnService {
 		dial = x.proxy.config.OwnServices.DialTunnel
 	}
-	ok, ports := q.effective.TunnelsTo(q.origin)
-	if !ok && q.unseen == "" || dial == nil {
+	if ok, ports := q.effective.TunnelsTo(q.origin); !ok && q.unseen == "" || dial == nil {
 		x.deny(denial{reason: rules.ReasonAccess, detail: "tunnels to " + safetext.Printable(q.origin.Host, 100) + " go to port " + ports + " only"})
 		return nil
 	}

@@ -210,8 +210,7 @@ func (a *Agent) Dropped() []Dropped {
 		}
 		for word := range strings.FieldsSeq(piece) {
 			head, _, _ := strings.Cut(word, "/")
-			name := trimName(cleanName(head))
-			if name != "" && noRobot(name) && !tokens[name] {
+			if name := trimName(cleanName(head)); name != "" && noRobot(name) && !tokens[name] {
 				all = append(all, Dropped{word, DroppedCompatible})
 			}
 		}

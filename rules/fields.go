@@ -67,8 +67,7 @@ var ErrNoField = errors.New("no line of it is one of a robots.txt, such as \"Dis
 func CheckFile(body []byte) error {
 	text := false
 	for line := range strings.FieldsFuncSeq(string(body), func(c rune) bool { return c == '\n' || c == '\r' }) {
-		line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff"))
-		if line == "" || line[0] == '#' {
+		if line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")); line == "" || line[0] == '#' {
 			continue
 		}
 		text = true
@@ -102,8 +101,7 @@ var misspellings = map[string]FieldKind{
 // exact reports that the key is written as it should be.
 func fieldOf(key string) (kind FieldKind, exact bool) {
 	for _, k := range [...]FieldKind{fieldDisallow, fieldAllow, fieldUserAgent, Sitemap} {
-		name := fieldNames[k]
-		if prefixFold(key, name) && strings.IndexByte(key, ' ') < 0 {
+		if name := fieldNames[k]; prefixFold(key, name) && strings.IndexByte(key, ' ') < 0 {
 			return k, len(key) == len(name)
 		}
 	}

@@ -42,8 +42,7 @@ var hashPoint = 1<<32 + rand.Uint64N(hashPrime-1<<33)
 // addHash returns the hash of octets with the given hash and c.
 func addHash(hash uint64, c byte) uint64 {
 	high, low := bits.Mul64(hash, hashPoint)
-	hash = low&hashPrime + (low>>61 | high<<3) + uint64(c) + 1
-	if hash >= hashPrime {
+	if hash = low&hashPrime + (low>>61 | high<<3) + uint64(c) + 1; hash >= hashPrime {
 		hash -= hashPrime
 	}
 	return hash

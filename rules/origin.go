@@ -102,8 +102,7 @@ func splitAuthority(a string) (host, port string, err error) {
 		host, port = a[1:end], strings.TrimPrefix(a[end+1:], ":")
 		return host, port, nil
 	}
-	host, port, _ = strings.Cut(a, ":")
-	if strings.IndexByte(port, ':') >= 0 {
+	if host, port, _ = strings.Cut(a, ":"); strings.IndexByte(port, ':') >= 0 {
 		return "", "", fmt.Errorf("%w: %q is an IPv6 address without brackets", ErrHost, a)
 	}
 	return host, port, nil
@@ -178,8 +177,7 @@ func numericLast(h string) bool {
 	if last[0] < '0' || last[0] > '9' {
 		return false
 	}
-	_, err := strconv.ParseUint(last, 0, 64)
-	if err == nil {
+	if _, err := strconv.ParseUint(last, 0, 64); err == nil {
 		return true
 	}
 	return strings.Trim(last, "0123456789") == "" || last == "0x"

@@ -42,8 +42,7 @@ func cutParameters(dst []byte, path string) []byte {
 	cut := false
 	for i := range len(path) {
 		c := path[i]
-		cut = c == ';' || cut && c != '/'
-		if !cut {
+		if cut = c == ';' || cut && c != '/'; !cut {
 			dst = append(dst, c)
 		}
 	}

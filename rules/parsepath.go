@@ -33,8 +33,7 @@ func (p *parser) rule(allow bool, at, value Part) {
 // none is "/*", which would close the whole site.
 func (p *parser) paths(words []Part) bool {
 	for _, w := range words {
-		word := p.lines.text[w.From:w.To]
-		if word[0] != '/' || strings.Trim(word[1:], "*") == "" && len(word) > 1 {
+		if word := p.lines.text[w.From:w.To]; word[0] != '/' || strings.Trim(word[1:], "*") == "" && len(word) > 1 {
 			return false
 		}
 	}
@@ -90,8 +89,7 @@ func (p *parser) ownPath(value Part) (Part, bool) {
 	if end < 0 {
 		end = len(rest)
 	}
-	o, err := ParseOrigin(scheme, rest[:end])
-	if err != nil || o != p.origin {
+	if o, err := ParseOrigin(scheme, rest[:end]); err != nil || o != p.origin {
 		return Part{}, false
 	}
 	return Part{value.To - len(rest) + end, value.To}, true

@@ -225,8 +225,7 @@ func (e *engine) makeIndexes() {
 		for _, g := range groups {
 			count += int(e.groupEnd(g) - e.groups[g])
 		}
-		key = indexKey(key[:0], groups)
-		if count <= fewRules || count > room || e.indexes[string(key)] != nil {
+		if key = indexKey(key[:0], groups); count <= fewRules || count > room || e.indexes[string(key)] != nil {
 			continue
 		}
 		room -= count

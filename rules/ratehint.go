@@ -36,8 +36,7 @@ type hintLine struct {
 // of all lines that are valid then, and its line; 0 when none is.
 func (w *RateHint) Delay(t time.Time) (d time.Duration, by Field) {
 	for i := range w.lines {
-		l := &w.lines[i]
-		if l.field.Kind != VisitTime && l.Delay > d && l.Window.Contains(t) {
+		if l := &w.lines[i]; l.field.Kind != VisitTime && l.Delay > d && l.Window.Contains(t) {
 			d, by = l.Delay, l.field
 		}
 	}

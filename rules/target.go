@@ -61,8 +61,7 @@ func NewPaths(paths []string) *Paths {
 	var c compiler
 	var text []byte
 	for _, path := range paths {
-		path = path[:min(len(path), MaxLine)]
-		if path != "" && path[0] != '/' && path[0] != '*' {
+		if path = path[:min(len(path), MaxLine)]; path != "" && path[0] != '/' && path[0] != '*' {
 			path = "/" + path
 		}
 		c.compile(path, differences{})
@@ -293,8 +292,7 @@ func TargetFault(target string) string {
 // at which servers cut a target, as an escape. ok is false for blanks and controls,
 // which a request line cannot contain.
 func SendableTarget(target string) (sendable string, ok bool) {
-	_, sendable = SplitTarget(target)
-	if !strings.HasPrefix(sendable, "/") {
+	if _, sendable = SplitTarget(target); !strings.HasPrefix(sendable, "/") {
 		sendable = "/" + sendable
 	}
 	if strings.IndexByte(sendable, '#') >= 0 {

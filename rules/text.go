@@ -76,8 +76,7 @@ func (l *lines) line() (from, to int, ok bool) {
 		return 0, 0, false
 	}
 	l.number++
-	from = l.next
-	if l.lf <= from {
+	if from = l.next; l.lf <= from {
 		l.lf = 1 + len(l.text)
 		if i := strings.IndexByte(l.text[from:], '\n'); i >= 0 {
 			l.lf = 1 + from + i

@@ -126,8 +126,7 @@ var logSuffixes = [...]string{"-wal", "-shm"}
 // does not notice when they are removed, and writes to files that no start will find.
 func (d *database) hasLogs(path string) bool {
 	for i, suffix := range logSuffixes {
-		is, err := os.Stat(path + suffix)
-		if err != nil || d.logs[i] == nil || !os.SameFile(is, d.logs[i]) {
+		if is, err := os.Stat(path + suffix); err != nil || d.logs[i] == nil || !os.SameFile(is, d.logs[i]) {
 			return false
 		}
 	}

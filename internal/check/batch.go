@@ -166,8 +166,7 @@ func parseQuestion(line []byte) (*question, error) {
 	defer delete(q.rest, "robots_b64")
 	var encoded *string
 	for name, into := range map[string]**string{"robots": &q.robots, "robots_b64": &encoded, "agent": &q.agent, "url": &q.url} {
-		raw, given := q.rest[name]
-		if given && json.Unmarshal(raw, into) != nil {
+		if raw, given := q.rest[name]; given && json.Unmarshal(raw, into) != nil {
 			return q, fmt.Errorf("%s is not a text", name)
 		}
 	}

@@ -190,8 +190,7 @@ func isURL(name string) bool {
 // fetch fetches the robots.txt of a site, and the licences that it names, as the proxy does,
 // without using or changing stored copies.
 func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Origin, licences map[string]signal.Licence, err error) {
-	o, _, err = rules.ParseURL(address)
-	if err != nil {
+	if o, _, err = rules.ParseURL(address); err != nil {
 		return "", o, nil, err
 	}
 	cfg, err := c.Load(a)

@@ -111,8 +111,7 @@ func grammarFor(args []string) any {
 	for i := range whole.NumField() {
 		field := whole.Field(i)
 		_, command := field.Tag.Lookup("cmd")
-		named := len(args) > 0 && args[0] == strings.ToLower(field.Name)
-		if command && !named {
+		if named := len(args) > 0 && args[0] == strings.ToLower(field.Name); command && !named {
 			continue
 		}
 		verb = verb || command && args[0] != "help"

@@ -277,8 +277,7 @@ func keyLines(data []byte) map[string]int {
 	p.Reset(data)
 	table, scope, seen := "", "", map[string]int{}
 	for p.NextExpression() {
-		e := p.Expression()
-		switch e.Kind {
+		switch e := p.Expression(); e.Kind {
 		case unstable.Table:
 			table = k.keys(e, "", "")
 		case unstable.ArrayTable:

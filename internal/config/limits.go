@@ -41,8 +41,7 @@ func (d *decoder) checkLimits(c *limit.Limits) {
 	}{
 		{"connections", c.ConnectionsPerClient, c.Connections}, {"tunnels", c.TunnelsPerClient, c.Tunnels}, {"requests", c.RequestsPerClient, c.Requests},
 	} {
-		key := pair.key + "_per_client"
-		if pair.all > 0 && pair.own > pair.all && !d.isWrong("limits."+pair.key) {
+		if key := pair.key + "_per_client"; pair.all > 0 && pair.own > pair.all && !d.isWrong("limits."+pair.key) {
 			d.problem("limits."+key, "limits.%s = %d is more than limits.%s = %d, so that one client could use all of them; write less, or 0", key, pair.own, pair.key, pair.all)
 		}
 	}

@@ -219,8 +219,7 @@ func SocketPath(state string) (string, error) {
 	sum := sha256.Sum256([]byte(state))
 	name := filepath.Join("heed-"+strconv.Itoa(os.Geteuid()), hex.EncodeToString(sum[:10])+".sock")
 	for _, base := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
-		path := filepath.Join(base, name)
-		if filepath.IsAbs(base) && len(path) <= maxSocketPath {
+		if path := filepath.Join(base, name); filepath.IsAbs(base) && len(path) <= maxSocketPath {
 			return path, ownDir(filepath.Dir(path))
 		}
 	}

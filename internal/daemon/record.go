@@ -97,8 +97,7 @@ func (o *resources) closeRecord() error {
 	if o.record == nil {
 		return nil
 	}
-	err := o.record.Close("heed: cut off, since heed is stopping")
-	if err != nil {
+	if err := o.record.Close("heed: cut off, since heed is stopping"); err != nil {
 		o.log.Error("the record of decisions could not be completed; the next start completes it from its tail, if that is left", "error", err)
 		return console.Exit(console.ExitUsage)
 	}

@@ -72,8 +72,7 @@ func answers(ctx context.Context, addr string) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(conn, "HEAD / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", addr)
-	if err == nil {
+	if _, err = fmt.Fprintf(conn, "HEAD / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", addr); err == nil {
 		_, err = conn.Read(make([]byte, 1))
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

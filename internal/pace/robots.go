@@ -48,8 +48,7 @@ func robotsLanes(lanes map[string]*lane, own []Lane, p *Position) []Lane {
 		}
 	}
 	slices.SortFunc(all, func(a, b Lane) int { return cmp.Or(cmp.Compare(b.Delay, a.Delay), cmp.Compare(a.Name, b.Name)) })
-	all = all[:min(len(all), maxSteps)]
-	if len(all) > 0 {
+	if all = all[:min(len(all), maxSteps)]; len(all) > 0 {
 		p.Asked, p.Delay, p.RobotsTxt = all[0].Delay, all[0].Delay, true
 	}
 	return all

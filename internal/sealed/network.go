@@ -33,8 +33,7 @@ func (n *Network) Original(c net.Conn) (netip.AddrPort, error) {
 	if err != nil {
 		return at, err
 	}
-	at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
-	if at.Addr().IsLoopback() {
+	if at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()); at.Addr().IsLoopback() {
 		return at, ErrOwnPort
 	}
 	return at, nil

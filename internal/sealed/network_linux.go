@@ -127,8 +127,7 @@ func bound(kind int, at unix.Sockaddr, options ...option) (int, error) {
 	for _, o := range options {
 		err = errors.Join(err, unix.SetsockoptInt(fd, o.level, o.name, o.value))
 	}
-	err = errors.Join(err, os.NewSyscallError("bind", unix.Bind(fd, at)))
-	if err == nil && kind == unix.SOCK_STREAM {
+	if err = errors.Join(err, os.NewSyscallError("bind", unix.Bind(fd, at))); err == nil && kind == unix.SOCK_STREAM {
 		err = os.NewSyscallError("listen", unix.Listen(fd, backlog))
 	}
 	return fd, err

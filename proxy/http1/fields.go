@@ -98,8 +98,7 @@ func (v *Via) Add(h http.Header, major, minor int) {
 func InVia(h http.Header, name string) bool {
 	for _, line := range h["Via"] {
 		for member := range strings.SplitSeq(line, ",") {
-			f := strings.Fields(member)
-			if len(f) >= 2 && f[1] == name {
+			if f := strings.Fields(member); len(f) >= 2 && f[1] == name {
 				return true
 			}
 		}

@@ -178,8 +178,7 @@ func (c *framingFields) answerLength() (n int64, several bool, fault *Fault) {
 // the body of an answer that has none (RFC 9110 §15.3.5). The length of the body itself is
 // not known yet.
 func CheckAnswer(method string, resp *http.Response) *Fault {
-	status, _, _ := strings.Cut(resp.Status, " ")
-	if len(status) != 3 || resp.StatusCode < 100 {
+	if status, _, _ := strings.Cut(resp.Status, " "); len(status) != 3 || resp.StatusCode < 100 {
 		return newFault(BadStatus, true, "")
 	}
 	lines := resp.Header[contentLength]
@@ -215,8 +214,7 @@ func oneLength(c *framingFields) (text string, ok bool) {
 	text = trimBlanks(text)
 	for more {
 		var next string
-		next, rest, more = strings.Cut(rest, ",")
-		if trimBlanks(next) != text {
+		if next, rest, more = strings.Cut(rest, ","); trimBlanks(next) != text {
 			return "", false
 		}
 	}

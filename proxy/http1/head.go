@@ -146,8 +146,7 @@ func parseVersion(text string) (major, minor int, ok bool) {
 	if len(text) != len("HTTP/1.1") || text[:len(protocol)] != protocol || text[6] != '.' {
 		return 0, 0, false
 	}
-	major, minor = int(text[5])-'0', int(text[7])-'0'
-	if major < 0 || major > 9 || minor < 0 || minor > 9 {
+	if major, minor = int(text[5])-'0', int(text[7])-'0'; major < 0 || major > 9 || minor < 0 || minor > 9 {
 		return 0, 0, false
 	}
 	return major, minor, true
@@ -207,8 +206,7 @@ func nextLine(text string) (line, rest string, found bool) {
 	if i < 0 {
 		return text, "", false
 	}
-	line, rest = text[:i], text[i+1:]
-	if i > 0 && line[i-1] == '\r' {
+	if line, rest = text[:i], text[i+1:]; i > 0 && line[i-1] == '\r' {
 		line = line[:i-1]
 	}
 	return line, rest, true

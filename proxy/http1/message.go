@@ -336,8 +336,7 @@ func (h *Head) announced() http.Header {
 	for i := range h.Fields {
 		if f := &h.Fields[i]; f.Key == trailer {
 			for name := range strings.SplitSeq(f.Value, ",") {
-				key := http.CanonicalHeaderKey(trimBlanks(name))
-				if isToken(key) && !isOwn(key) && key != host {
+				if key := http.CanonicalHeaderKey(trimBlanks(name)); isToken(key) && !isOwn(key) && key != host {
 					names[key] = nil
 				}
 			}

@@ -52,8 +52,7 @@ func (g *Gate) exceeded(which Kind, of *Limits) *Exceeded {
 	over := &Exceeded{which, which.value(of)}
 	times := g.load.reached[which].Add(1)
 	now, logged := time.Now().Unix(), &g.load.logged[which]
-	last := logged.Load()
-	if now-last >= int64(logEvery/time.Second) && logged.CompareAndSwap(last, now) {
+	if last := logged.Load(); now-last >= int64(logEvery/time.Second) && logged.CompareAndSwap(last, now) {
 		g.log(over, times)
 	}
 	return over

@@ -135,8 +135,7 @@ func (c *Conn) fill() error {
 	}
 	now := time.Now()
 	_ = c.SetReadDeadline(now.Add(min(calm, patience)))
-	err := c.heads.Fill()
-	if patience <= calm || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := c.heads.Fill(); patience <= calm || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	c.heads.Release()

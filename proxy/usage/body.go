@@ -72,8 +72,7 @@ func (b *Body) ReadHead(ctx context.Context, s *page.Scanner, whole bool) page.H
 func (a *ahead) read() {
 	defer close(a.done)
 	for {
-		n, err := a.site.Read(a.room())
-		if !a.add(n, err) {
+		if n, err := a.site.Read(a.room()); !a.add(n, err) {
 			return
 		}
 	}

@@ -154,8 +154,7 @@ func (j *Judge) robotsOf(p *rules.Policy, agent *rules.Agent) *signal.Robots {
 	key := robotsKey{weak.Make(p), agent} // the memo keeps no policy that is not in use
 	r, ok := j.robots.Get(key)
 	if !ok {
-		r = signal.ReadRobots(p, agent, p.Source().Origin.RobotsURL())
-		if r.Size() <= maxLines {
+		if r = signal.ReadRobots(p, agent, p.Source().Origin.RobotsURL()); r.Size() <= maxLines {
 			j.robots.Put(key, r, maxRobots)
 		}
 	}

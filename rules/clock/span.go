@@ -104,8 +104,7 @@ func phrase(s string) (longest time.Duration, ok bool) {
 			bare = max(bare, numberOf(m[2]))
 		}
 	}
-	words := word().FindAllString(rest, -1)
-	if !ok && count > 0 && bare > 0 && (count == 1 || len(words) == 0) {
+	if words := word().FindAllString(rest, -1); !ok && count > 0 && bare > 0 && (count == 1 || len(words) == 0) {
 		return duration(bare, time.Second), true
 	}
 	return min(longest, Most), ok

@@ -101,8 +101,7 @@ func (p *combined) stamped(line string) (head, rest string, t time.Time, ok bool
 		if open == 0 || line[open-1] != ' ' || stop >= len(line) || line[stop] != ']' {
 			continue
 		}
-		found, isTime := p.clock.time(line[at:stop])
-		if isTime && (!ok || strings.HasPrefix(line[stop+1:], ` "`)) {
+		if found, isTime := p.clock.time(line[at:stop]); isTime && (!ok || strings.HasPrefix(line[stop+1:], ` "`)) {
 			head, rest, t, ok = line[:open-1], line[stop+1:], found, true
 		}
 		if ok && strings.HasPrefix(rest, ` "`) {

@@ -215,8 +215,7 @@ func (v *values) complete(q *Request, c *clock, refused bool, in string) (reason
 
 // member keeps a value whose name is known.
 func (p *jsonLines) member(path []byte, value string) {
-	r, ok := p.names[string(path)]
-	if ok && (p.ranks[r.field] == 0 || r.rank < p.ranks[r.field]) && value != "" {
+	if r, ok := p.names[string(path)]; ok && (p.ranks[r.field] == 0 || r.rank < p.ranks[r.field]) && value != "" {
 		p.ranks[r.field], p.values[r.field] = r.rank, value
 	}
 }

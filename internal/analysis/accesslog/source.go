@@ -217,8 +217,7 @@ func (g *gzipMembers) Read(p []byte) (n int, err error) {
 				return 0, g.lost(err)
 			}
 		}
-		n, err = g.member.Read(p)
-		if err == io.EOF {
+		if n, err = g.member.Read(p); err == io.EOF {
 			g.open, err = false, nil
 		}
 		if err != nil {

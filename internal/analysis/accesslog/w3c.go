@@ -64,8 +64,7 @@ func (p *w3c) parse(line string, q *Request) (reason string) {
 	n := 0
 	for rest := line; rest != ""; n++ {
 		var value string
-		value, rest = w3cValue(rest)
-		if n < len(p.fields) && value != "" {
+		if value, rest = w3cValue(rest); n < len(p.fields) && value != "" {
 			p.values[p.fields[n]] = value
 		}
 	}

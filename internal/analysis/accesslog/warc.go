@@ -244,8 +244,7 @@ func (w *warc) take(header textproto.MIMEHeader, body *io.LimitedReader) (reason
 // info keeps the User-Agent of a warcinfo record.
 func (w *warc) info(text []byte) {
 	for line := range bytes.Lines(text) {
-		name, value, ok := strings.Cut(string(line), ":")
-		switch strings.ToLower(strings.TrimSpace(name)) {
+		switch name, value, ok := strings.Cut(string(line), ":"); strings.ToLower(strings.TrimSpace(name)) {
 		case "http-header-user-agent", "user-agent":
 			if ok {
 				w.agent = strings.TrimSpace(value)

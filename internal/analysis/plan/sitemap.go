@@ -43,8 +43,7 @@ func ReadSitemap(in io.Reader, most int, page, child func(url string)) (read int
 		_, _ = b.Discard(3)
 	}
 	for {
-		head, _ := b.Peek(1)
-		if len(head) == 0 || !strings.ContainsRune(" \t\r\n", rune(head[0])) {
+		if head, _ := b.Peek(1); len(head) == 0 || !strings.ContainsRune(" \t\r\n", rune(head[0])) {
 			break
 		}
 		_, _ = b.Discard(1)

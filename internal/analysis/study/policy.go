@@ -352,8 +352,7 @@ func (s *site) byVersion(e *event, current *Version, v *verdict) {
 // allows a request.
 func (s *line) allowedBefore(e *event) bool {
 	for i := s.at; i > 0 && e.at-s.timeline[i].from < grace.Microseconds(); i-- {
-		before := s.timeline[i-1]
-		switch before.state {
+		switch before := s.timeline[i-1]; before.state {
 		case rules.Unavailable:
 			return true
 		case rules.Available:

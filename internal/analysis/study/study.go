@@ -192,8 +192,7 @@ func (s *Study) siteOf(host string) *site {
 // and https.
 func siteName(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	host = strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443")
-	if host == "" {
+	if host = strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443"); host == "" {
 		return noSite
 	}
 	return host

@@ -84,8 +84,7 @@ func (c *Counter) noteRobotsLocked(q *request) {
 	if q.Policy == nil {
 		return
 	}
-	s := q.Policy.Source()
-	if s.Stale || s.State == rules.Unreachable && !s.NoConnection {
+	if s := q.Policy.Source(); s.Stale || s.State == rules.Unreachable && !s.NoConnection {
 		c.robots.put(s.Origin, func(o rules.Origin) rules.Origin { return o }, q.Time, s, troubleAge, maxFailing)
 	} else {
 		delete(c.robots.seen, s.Origin)

@@ -35,8 +35,7 @@ func (l *timeline) cover(f *store.File, q *Query) {
 		return
 	}
 	from, to := q.window()
-	from, to = max(f.First.UnixMicro(), from), min(f.Last.UnixMicro(), to-1)
-	if from > to {
+	if from, to = max(f.First.UnixMicro(), from), min(f.Last.UnixMicro(), to-1); from > to {
 		return
 	}
 	l.from, l.to = min(l.from, from), max(l.to, to)

@@ -68,8 +68,7 @@ func waitComplete(c *conn, timeout time.Duration) error {
 		if err := c.findHead(); err != nil {
 			return viewError(c.path, err)
 		}
-		missing, err := c.missing(nil, blocks[len(blocks)-1].Rows)
-		if err != nil || len(missing) == 0 {
+		if missing, err := c.missing(nil, blocks[len(blocks)-1].Rows); err != nil || len(missing) == 0 {
 			blocks = blocks[:len(blocks)-1] // and it has those before
 			continue
 		}

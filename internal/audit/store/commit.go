@@ -40,8 +40,7 @@ func (b *database) add(rows []byte, now time.Time) error {
 // addOne adds the rows of one commit to audit.db, and returns the others.
 func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 	all := &b.rows.of
-	rest, err = b.rows.split(b.layout, rows, b.head.n+1)
-	if err != nil {
+	if rest, err = b.rows.split(b.layout, rows, b.head.n+1); err != nil {
 		return nil, err
 	}
 	c, err := b.commit(all, now)

@@ -116,8 +116,7 @@ func (p *pruner) chooseTarget(s size, now time.Time) (target int64, err error) {
 		return 0, err
 	}
 	end := micro(now.Add(-p.limits.keep))
-	old := p.limits.keep > 0 && oldest < end
-	if !old && !p.large {
+	if old := p.limits.keep > 0 && oldest < end; !old && !p.large {
 		return 0, nil
 	}
 	if run == p.db.head.last[runTable] { // there is only one part

@@ -183,8 +183,7 @@ const viewTimeout = 3 * completeEvery
 // the heed that writes to it. A record that neither completes, on a full or read-only disk
 // for example, is read as it is; waiting is the number of decisions that only its tail has.
 func viewWhole(path string) (c *conn, waiting int64, err error) {
-	c, err = view(path)
-	if err != nil || !wal.HasBlocks(path) {
+	if c, err = view(path); err != nil || !wal.HasBlocks(path) {
 		return c, 0, err
 	}
 	err = Settle(path)
@@ -216,8 +215,7 @@ func Completed(ctx context.Context, path string) (waiting int64, err error) {
 
 // viewComplete is viewWhole for a caller that needs all decisions, and so waits for them.
 func viewComplete(ctx context.Context, path string) (c *conn, waiting int64, err error) {
-	c, waiting, err = viewWhole(path)
-	if err != nil {
+	if c, waiting, err = viewWhole(path); err != nil {
 		return nil, 0, err
 	}
 	if c.Within(ctx); waiting == 0 {

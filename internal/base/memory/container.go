@@ -43,8 +43,7 @@ const unlimited = 1 << 60
 // only the files of top exist.
 func groupLimit(root fs.FS, top, group, file string) (limit int64) {
 	for at := path.Join(top, path.Clean("/"+group)); ; at = path.Dir(at) {
-		text, err := fs.ReadFile(root, path.Join(at, file))
-		if err == nil {
+		if text, err := fs.ReadFile(root, path.Join(at, file)); err == nil {
 			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no limit
 			if err == nil && n > 0 && n < unlimited && (limit == 0 || n < limit) {
 				limit = n

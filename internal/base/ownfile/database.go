@@ -255,8 +255,7 @@ func Head(path string, n int) ([]byte, error) {
 	}
 	defer f.Close()
 	head := make([]byte, n)
-	n, err = io.ReadFull(f, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if n, err = io.ReadFull(f, head); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
 	}
 	return head[:n], err

@@ -57,8 +57,7 @@ func read(path string, limit int64, regular bool) (*File, error) {
 	}
 	var data bytes.Buffer
 	data.Grow(int(min(info.Size(), limit)) + bytes.MinRead)
-	_, err = data.ReadFrom(io.LimitReader(f, limit+1))
-	if err == nil && int64(data.Len()) > limit {
+	if _, err = data.ReadFrom(io.LimitReader(f, limit+1)); err == nil && int64(data.Len()) > limit {
 		err = fmt.Errorf("%s has more than %d octets: %w", path, limit, ErrLarge)
 	}
 	return &File{data.Bytes(), info.ModTime(), path, info}, err

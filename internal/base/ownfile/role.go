@@ -56,8 +56,7 @@ func Check(u Role, what, path string, info fs.FileInfo) error {
 	if is.dir && !mode.IsDir() {
 		return fmt.Errorf("%s %s is not a directory: remove it, or set HEED_STATE to another place", what, path)
 	}
-	uid, known := Owner(info)
-	if is.dir && known && uid != os.Geteuid() {
+	if uid, known := Owner(info); is.dir && known && uid != os.Geteuid() {
 		return fmt.Errorf("%s %s belongs to user %d, and this is user %d: run heed as its owner, or set HEED_STATE to a directory of your own%s", what, path, uid, os.Geteuid(), platformHint())
 	}
 	open := mode.Perm() & is.closed
@@ -92,8 +91,7 @@ func CheckFile(u Role, what, path string) error {
 // directory until the heed that starts removes them, and on a key that is not heed's.
 func passes(u Role, open fs.FileMode, info fs.FileInfo) bool {
 	group, err := Group()
-	gid, ok := groupOf(info)
-	if err != nil || group < 0 || !ok || gid != group || open&0o007 != 0 {
+	if gid, ok := groupOf(info); err != nil || group < 0 || !ok || gid != group || open&0o007 != 0 {
 		return false
 	}
 	uid, _ := Owner(info)

@@ -77,8 +77,7 @@ func Excerpt(s string) string {
 
 // Clip returns s as valid text of at most limit octets.
 func Clip(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= limit {
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) <= limit {
 		return s
 	}
 	for limit > 0 && !utf8.RuneStart(s[limit]) {
@@ -183,8 +182,7 @@ type EscapingWriter struct{ io.Writer }
 
 // Write writes p with escapes.
 func (v EscapingWriter) Write(p []byte) (int, error) {
-	_, err := v.Writer.Write(Escaped(p))
-	if err != nil {
+	if _, err := v.Writer.Write(Escaped(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil

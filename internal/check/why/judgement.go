@@ -293,8 +293,7 @@ func (x *explainer) subject() string {
 func (x *explainer) matchesStep() {
 	quiet := 0 // readings after the first that are allowed
 	for i, r := range x.road.Readings {
-		last := i == len(x.road.Readings)-1
-		if i > 0 && !(last && x.refused(r)) {
+		if last := i == len(x.road.Readings)-1; i > 0 && !(last && x.refused(r)) {
 			quiet++
 			continue
 		}

@@ -229,8 +229,7 @@ func inSeconds(s float64) time.Duration {
 
 // replayed prints the result of judging the decision again.
 func (x *recorded) replayed() {
-	t := x.decision
-	switch t.Again {
+	switch t := x.decision; t.Again {
 	case replay.Same:
 		x.step("Again", "judged again by engine %d, it comes out the same", rules.Engine)
 	case replay.NotByRules:

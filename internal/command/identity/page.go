@@ -78,8 +78,7 @@ func (r *robot) obeys() bool {
 
 // remarks returns what the files do not contain since the settings do not have it.
 func (r *robot) remarks() (all []string) {
-	token, userAgent := r.names()
-	if token == "" || userAgent == "" {
+	if token, userAgent := r.names(); token == "" || userAgent == "" {
 		all = append(all, "the card has no name for robots.txt, or no User-Agent: set agent and send_user_agent in the [[client]]")
 	}
 	if r.cfg.Contact == "" {

@@ -78,8 +78,7 @@ func (c *StudyCmd) Run(a *console.App) error {
 		return err
 	}
 	w := bufio.NewWriter(a.Stdout)
-	err = errors.Join(err, c.write(w, result), w.Flush())
-	if err == nil && result.Partial {
+	if err = errors.Join(err, c.write(w, result), w.Flush()); err == nil && result.Partial {
 		a.Complain(errors.New("interrupted: the tables are of what had been read"))
 		return console.Exit(130)
 	}

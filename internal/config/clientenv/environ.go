@@ -292,8 +292,7 @@ func readWgetrc(path string) wgetSettings {
 	}
 	var s wgetSettings
 	for line := range strings.Lines(string(data)) {
-		key, value, _ := strings.Cut(line, "=")
-		switch wgetKey(key) {
+		switch key, value, _ := strings.Cut(line, "="); wgetKey(key) {
 		case "httpproxy", "httpsproxy", "useproxy", "noproxy":
 			line = "# not behind heed: " + line // they win over the environment
 		case "cacertificate":

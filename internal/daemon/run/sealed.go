@@ -97,8 +97,7 @@ func (r *run) sealedEnviron(environ []string) []string {
 	for _, name := range clientenv.NamesOf(clientenv.NoHost) {
 		environ = clientenv.SetVariable(environ, name, ownLoopback)
 	}
-	options, found := console.Lookup(environ, "JAVA_TOOL_OPTIONS")
-	if found {
+	if options, found := console.Lookup(environ, "JAVA_TOOL_OPTIONS"); found {
 		const empty = "-Dhttp.nonProxyHosts="
 		environ = clientenv.SetVariable(environ, "JAVA_TOOL_OPTIONS", strings.Replace(options, empty, empty+"localhost|127.*|[::1]", 1))
 	}

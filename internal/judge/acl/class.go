@@ -75,8 +75,7 @@ func (c Class) thisMachine() bool { return c == Loopback || c == Unspecified }
 // be reached through it (mapped, NAT64, 6to4, Teredo, ISATAP) has the less
 // public class of the two. A zone makes no difference.
 func Classify(a netip.Addr) Class {
-	a = a.WithZone("").Unmap()
-	if !a.IsValid() {
+	if a = a.WithZone("").Unmap(); !a.IsValid() {
 		return Invalid
 	}
 	c := specialOf(a)

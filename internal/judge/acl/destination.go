@@ -421,8 +421,7 @@ func (d *Dials) NoteDial(local, remote net.Addr) {
 		return
 	}
 	from, err1 := netip.ParseAddrPort(local.String())
-	to, err2 := netip.ParseAddrPort(remote.String())
-	if err1 == nil && err2 == nil {
+	if to, err2 := netip.ParseAddrPort(remote.String()); err1 == nil && err2 == nil {
 		d.made.Put(dial{plainPort(from), plainPort(to)}, struct{}{}, time.Now().Add(dialTime), 0, maxDials, 0)
 	}
 }

@@ -84,8 +84,7 @@ func Classify(status int, h http.Header) SiteAnswer {
 func asksForLicence(h http.Header) bool {
 	for _, line := range h.Values("Www-Authenticate") {
 		for part := range strings.SplitSeq(line, ",") {
-			scheme, _, _ := strings.Cut(strings.TrimSpace(part), " ")
-			if strings.EqualFold(scheme, "License") {
+			if scheme, _, _ := strings.Cut(strings.TrimSpace(part), " "); strings.EqualFold(scheme, "License") {
 				return true
 			}
 		}

@@ -48,8 +48,7 @@ func (t *TDMRep) Unread() string {
 // ReadTDMRep reads the file that was fetched from address. It returns nil for a document that
 // is not meant to be one: a page, or an answer that has no word of a reservation.
 func ReadTDMRep(address string, body []byte) *TDMRep {
-	body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
-	if !speaksOfTDM(body) {
+	if body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")); !speaksOfTDM(body) {
 		return nil
 	}
 	if len(body) > MaxTDMRep {
@@ -57,8 +56,7 @@ func ReadTDMRep(address string, body []byte) *TDMRep {
 	}
 	r := &tdmReader{file: &TDMRep{address: address}, body: body, line: 1}
 	r.origin, _, _ = rules.ParseURL(address)
-	text, exact := withoutLastCommas(body)
-	if !r.read(text, exact) {
+	if text, exact := withoutLastCommas(body); !r.read(text, exact) {
 		return UnreadTDMRep(address, "it is not a JSON array of objects")
 	}
 	r.file.paths = rules.NewPaths(r.paths)

@@ -29,8 +29,7 @@ func CSV(v any) string {
 	if !is {
 		s = fmt.Sprint(v)
 	}
-	s = safetext.Visible(s)
-	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+	if s = safetext.Visible(s); s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
 		return "'" + s
 	}
 	return s

@@ -154,8 +154,7 @@ func (t *Lanes) askAlone(key string, lanes []pace.Lane) pace.SharedAnswer {
 	a := localState{lanes: lanes, since: away}
 	held, starts := t.history.of(key, lanes)
 	a.hold, a.starts = held.till, starts
-	wait := p.waitAlone(&a, now)
-	if wait > 0 {
+	if wait := p.waitAlone(&a, now); wait > 0 {
 		return pace.SharedAnswer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
 	}
 	t.history.started(key, lanes, now) // until Started

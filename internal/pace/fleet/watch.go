@@ -87,8 +87,7 @@ const watchPing = time.Second
 func (s *Store) listen(name string, hear func(message string, missed bool)) {
 	for s.ctx.Err() == nil {
 		_ = guard(func() error {
-			channel := s.subscribe(name)
-			if channel != nil {
+			if channel := s.subscribe(name); channel != nil {
 				defer channel.Close()
 				s.follow(channel, hear)
 			}

@@ -115,8 +115,7 @@ func table(pid int, name string) string {
 func sockets(table string) (all []Socket) {
 	for fields, inode := range rowsOf(table, 9) {
 		local, ok := hexAddr(fields[1])
-		remote, okToo := hexAddr(fields[2])
-		if ok && okToo {
+		if remote, okToo := hexAddr(fields[2]); ok && okToo {
 			all = append(all, Socket{local, remote, State(fields[3]), inode})
 		}
 	}

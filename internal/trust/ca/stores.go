@@ -237,8 +237,7 @@ func (m Machine) javaStore(keytool, file string) Store {
 // printed; empty when it is not there.
 func javaAlias(listing []byte, c *x509.Certificate) string {
 	for _, entry := range bytes.Split(listing, []byte("\nAlias name: "))[1:] {
-		name, rest, _ := bytes.Cut(entry, []byte("\n"))
-		if isPEMOf(rest, c) {
+		if name, rest, _ := bytes.Cut(entry, []byte("\n")); isPEMOf(rest, c) {
 			return string(bytes.TrimSpace(name))
 		}
 	}

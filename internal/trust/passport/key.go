@@ -91,8 +91,7 @@ var (
 // ParseKey reads a private key: a JWK, or PKCS #8 in PEM form as openssl writes it. Its
 // errors contain nothing of the key.
 func ParseKey(data []byte) (*Key, error) {
-	data = bytes.TrimSpace(data)
-	if bytes.HasPrefix(data, []byte("-----BEGIN ")) {
+	if data = bytes.TrimSpace(data); bytes.HasPrefix(data, []byte("-----BEGIN ")) {
 		return parsePEM(data)
 	}
 	if !bytes.HasPrefix(data, []byte("{")) {

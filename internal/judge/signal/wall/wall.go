@@ -38,8 +38,7 @@ var fields = []struct {
 // that is a page.
 func Field(status int, h http.Header) string {
 	for _, f := range fields {
-		value := strings.ToLower(strings.TrimSpace(h.Get(f.name)))
-		if slices.Contains(f.values, value) {
+		if value := strings.ToLower(strings.TrimSpace(h.Get(f.name))); slices.Contains(f.values, value) {
 			return f.vendor
 		}
 	}

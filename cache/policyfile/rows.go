@@ -239,7 +239,7 @@ func (d *database) write(limit int64, batch map[string]change, now time.Time) er
 	}
 	need, purge := int64(0), false
 	for key, c := range batch {
-		need += footprint(len(key), int(c.size()))
+		need += rowOverhead + 2*int64(len(key)) + c.size()
 		purge = purge || c.family
 	}
 	_, err := d.makeRoom(limit-need, now)
@@ -311,48 +311,16 @@ func (d *database) makeRoom(limit int64, now time.Time) (removed int64, err erro
 		return 0, err
 	}
 	dead := now.Add(-maxAge).UnixNano()
-	first, err := d.writer.One("SELECT saved FROM policy ORDER BY rowid LIMIT 1")
-	if err != nil || first == nil {
+	if first, err := integer(d.writer, "SELECT saved FROM policy ORDER BY rowid LIMIT 1"); err != nil || used <= limit && first > dead {
 		return 0, err
 	}
-	if oldest, is := first[0].(int64); is && used <= limit && oldest > dead {
-		return 0, nil
+	oldest := fmt.Sprintf("(SELECT rowid AS id, saved, %d + 2 * length(key) + length(record) + ifnull(length(snapshot), 0) AS octets FROM policy ORDER BY rowid LIMIT %d)", rowOverhead, maxRemoved)
+	if odd, err := integer(d.writer, "SELECT count(*) FROM "+oldest+" WHERE typeof(saved) <> 'integer' OR octets IS NULL"); err != nil || odd > 0 {
+		return 0, cmp.Or[error](err, &damage{what: "a row is not as heed writes it"})
 	}
-	last := int64(0) // rowid of what goes
-	rows, err := d.writer.Query("SELECT rowid, saved, length(key), length(record) + ifnull(length(snapshot), 0) FROM policy ORDER BY rowid LIMIT ?", int64(maxRemoved))
-	if err != nil {
-		return 0, err
-	}
-	for {
-		row, err := rows.Next()
-		if err != nil {
-			rows.Close()
-			return 0, err
-		}
-		if row == nil {
-			break
-		}
-		var of [4]int64
-		for i := range of {
-			if n, is := row[i].(int64); is {
-				of[i] = n
-			} else {
-				rows.Close()
-				return 0, &damage{what: "a row is not as heed writes it"}
-			}
-		}
-		if used <= limit && of[1] > dead {
-			break
-		}
-		last = of[0]
-		used -= footprint(int(of[2]), int(of[3]))
-	}
-	rows.Close()
-	return d.writer.Exec("DELETE FROM policy WHERE rowid <= ?", last)
+	return d.writer.Exec(fmt.Sprintf(`DELETE FROM policy WHERE rowid IN (SELECT id FROM (
+	SELECT id, saved, %d - sum(octets) OVER (ORDER BY id) + octets AS used FROM %s) WHERE used > %d OR saved <= %d)`, used, oldest, limit, dead))
 }
-
-// footprint is about how many octets of the file a policy uses.
-func footprint(key, values int) int64 { return int64(rowOverhead + 2*key + values) }
 
 // integer returns the value of a query with one column; 0 when there is no row.
 func integer(c *sqlite.Conn, query string) (int64, error) {

@@ -36,8 +36,6 @@ const (
 	maxShare = 8
 	// damagedSuffix is appended to the name of a damaged file. The next one replaces it.
 	damagedSuffix = ".damaged"
-	// earlierSuffix is appended to the name of a file in the format of an earlier heed.
-	earlierSuffix = ".earlier"
 )
 
 // Memory is the most memory that a File takes, in octets: pending changes, those that are being

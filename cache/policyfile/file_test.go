@@ -421,26 +421,3 @@ func TestHeed_LookingIntoTheFileLeavesItAsItIs(t *testing.T) {
 	testkit.Write(t, path, "hello")
 	lacks(t, OpenReadOnly(path, "way"), "key")
 }
-
-// The file of a heed that kept its policies otherwise is set aside, and said to be what it
-// is.
-func TestHeed_TheFileOfAnEarlierHeedIsSetAside(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "policies.db")
-	earlier := strings.Repeat("\x00", 16) + "\xed\xda\x0c\xed\x02" + strings.Repeat("\x00", 8000)
-	testkit.Write(t, path, earlier)
-	f, heard := openFile(t, dir, 1<<30)
-	saysSo(t, heard, "the policies file is of a heed before this one: it was set aside", 1)
-	f.ForRoute("").Save("key", []byte("r"), nil)
-	closeFile(t, f)
-	if testkit.Read(t, path+earlierSuffix) != earlier {
-		t.Error("it was changed")
-	}
-	f, heard = openFile(t, dir, 1<<30)
-	holds(t, f.ForRoute(""), "key", "r", "")
-	closeFile(t, f)
-	if heard.Len() > 0 {
-		t.Errorf("the next start heard %q", heard)
-	}
-}

@@ -65,9 +65,7 @@ func (f *File) recoveredLocked() {
 func (f *File) openLocked() error {
 	db, err := openDatabase(f.path)
 	if damage := (*damage)(nil); errors.As(err, &damage) {
-		if !damage.earlier {
-			f.damages++
-		}
+		f.damages++
 		if err := f.setAside(damage); err != nil {
 			return err
 		}
@@ -151,17 +149,10 @@ var (
 // setAside renames a damaged file.
 func (f *File) setAside(why *damage) error {
 	aside := f.path + damagedSuffix
-	if why.earlier {
-		aside = f.path + earlierSuffix
-	}
 	if err := os.Rename(f.path, aside); err != nil {
 		return fmt.Errorf("the policies file %s is damaged and cannot be moved: %w\nRemove it", f.path, err)
 	}
 	removeLogs(f.path)
-	if why.earlier {
-		f.log.Warn("the policies file is of a heed before this one: it was set aside and can be removed, and policies are fetched anew", "file", f.path, "moved_to", aside)
-		return nil
-	}
 	f.log.Warn("the policies file is damaged: it was set aside, and policies are fetched anew",
 		"file", f.path, "moved_to", aside, "damage", why.what)
 	return nil

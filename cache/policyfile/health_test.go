@@ -530,7 +530,7 @@ func TestHeed_TheDatabaseOfSomethingElseIsLeftAlone(t *testing.T) {
 	if _, err := Open(path, 1<<20, slog.New(slog.DiscardHandler)); !errors.Is(err, errForeign) {
 		t.Errorf("opened, %v", err)
 	}
-	if n, err := integer(c, "SELECT count(*) FROM t"); n != 2 || err != nil {
+	if n, err := sqlite.Value[int64](c, "SELECT count(*) FROM t"); n != 2 || err != nil {
 		t.Errorf("%d rows are left (%v)", n, err)
 	}
 	if names, _ := filepath.Glob(path + "*"); slices.Contains(names, path+damagedSuffix) || !slices.Contains(names, path+"-wal") {

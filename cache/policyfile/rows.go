@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -49,10 +48,7 @@ const (
 )
 
 // damage is the error of a file that is corrupt, or in another format.
-type damage struct {
-	what    string
-	earlier bool // it is intact, in the format of an earlier heed
-}
+type damage struct{ what string }
 
 // Error describes the damage.
 func (d *damage) Error() string { return d.what }
@@ -86,15 +82,11 @@ func openDatabase(path string) (_ *database, err error) {
 			file.Close()
 		}
 	}()
-	var head [20]byte
-	n, err := io.ReadFull(file, head[:])
-	switch {
-	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+	info, err := file.Stat()
+	if err != nil {
 		return nil, err
-	case n == len(head) && binary.LittleEndian.Uint32(head[16:]) == 0xed0cdaed: // bbolt
-		return nil, &damage{"it is of a heed before this one", true}
 	}
-	if n > 0 {
+	if info.Size() > 0 {
 		if err := check(path); err != nil {
 			return nil, explained(err)
 		}
@@ -153,7 +145,7 @@ func check(path string) error {
 	defer c.Close()
 	var of [3]int64
 	for i, query := range []string{"PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema"} {
-		if of[i], err = integer(c, query); err != nil {
+		if of[i], err = sqlite.Value[int64](c, query); err != nil {
 			return err
 		}
 	}
@@ -164,7 +156,7 @@ func check(path string) error {
 	if of[0] == application {
 		return &damage{what: fmt.Sprintf("its format is %d, this heed's is %d", of[1], format)}
 	}
-	if table, err := integer(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'policy'"); err != nil || table == 0 {
+	if table, err := sqlite.Value[int64](c, "SELECT count(*) FROM sqlite_schema WHERE name = 'policy'"); err != nil || table == 0 {
 		return cmp.Or(err, errForeign)
 	}
 	return &damage{what: "it is not marked as heed's"}
@@ -290,7 +282,7 @@ func (d *database) shrink(limit int64, now time.Time) error {
 	if d.closed {
 		return nil
 	}
-	octets, err := integer(d.writer, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+	octets, err := d.writer.Size()
 	if err != nil || octets <= limit+limit/maxShare {
 		return explained(err)
 	}
@@ -306,28 +298,18 @@ func (d *database) shrink(limit int64, now time.Time) error {
 // makeRoom removes the policies that were written longest ago until about limit octets of the
 // file are in use, and those older than maxAge, at most maxRemoved.
 func (d *database) makeRoom(limit int64, now time.Time) (removed int64, err error) {
-	used, err := integer(d.writer, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size")
+	used, err := sqlite.Value[int64](d.writer, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size")
 	if err != nil {
 		return 0, err
 	}
 	dead := now.Add(-maxAge).UnixNano()
-	if first, err := integer(d.writer, "SELECT saved FROM policy ORDER BY rowid LIMIT 1"); err != nil || used <= limit && first > dead {
+	if first, err := sqlite.Value[int64](d.writer, "SELECT saved FROM policy ORDER BY rowid LIMIT 1"); err != nil || used <= limit && first > dead {
 		return 0, err
 	}
 	oldest := fmt.Sprintf("(SELECT rowid AS id, saved, %d + 2 * length(key) + length(record) + ifnull(length(snapshot), 0) AS octets FROM policy ORDER BY rowid LIMIT %d)", rowOverhead, maxRemoved)
-	if odd, err := integer(d.writer, "SELECT count(*) FROM "+oldest+" WHERE typeof(saved) <> 'integer' OR octets IS NULL"); err != nil || odd > 0 {
+	if odd, err := sqlite.Value[int64](d.writer, "SELECT count(*) FROM "+oldest+" WHERE typeof(saved) <> 'integer' OR octets IS NULL"); err != nil || odd > 0 {
 		return 0, cmp.Or[error](err, &damage{what: "a row is not as heed writes it"})
 	}
 	return d.writer.Exec(fmt.Sprintf(`DELETE FROM policy WHERE rowid IN (SELECT id FROM (
 	SELECT id, saved, %d - sum(octets) OVER (ORDER BY id) + octets AS used FROM %s) WHERE used > %d OR saved <= %d)`, used, oldest, limit, dead))
-}
-
-// integer returns the value of a query with one column; 0 when there is no row.
-func integer(c *sqlite.Conn, query string) (int64, error) {
-	row, err := c.One(query)
-	if err != nil || row == nil {
-		return 0, err
-	}
-	n, _ := row[0].(int64)
-	return n, nil
 }

@@ -117,12 +117,7 @@ var errStopped = errors.New("heed opens the database again: another program remo
 // Version returns the change counter of the database and the number of its pages
 // (https://sqlite.org/fileformat2.html, 1.3.7 and 1.3.8).
 func (c *Conn) Version() (string, error) {
-	row, err := c.One("SELECT hex(substr(data, 25, 8)) FROM sqlite_dbpage WHERE pgno = 1")
-	if err != nil || row == nil {
-		return "", err
-	}
-	text, _ := row[0].(string)
-	return text, nil
+	return Value[string](c, "SELECT hex(substr(data, 25, 8)) FROM sqlite_dbpage WHERE pgno = 1")
 }
 
 // Source returns the data source name with which the driver does what Open does.
@@ -195,12 +190,7 @@ func IsDatabase(path string) bool {
 // Size returns the size of the database according to its header, in octets; that of the file
 // when the header has none.
 func (c *Conn) Size() (int64, error) {
-	row, err := c.One("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-	if err != nil || row == nil {
-		return 0, err
-	}
-	size, _ := row[0].(int64)
-	return size, nil
+	return Value[int64](c, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 }
 
 // CopyTo writes a copy of the database to a new file that only its owner can read, and syncs
@@ -252,6 +242,16 @@ func (r *Rows) Next() ([]driver.Value, error) {
 
 // Close ends the query.
 func (r *Rows) Close() { _ = r.rows.Close() } // nothing was written
+
+// Value returns the value of a query with one column; the zero value when there is no row, or
+// when it has another type.
+func Value[T any](c *Conn, query string) (v T, err error) {
+	row, err := c.One(query)
+	if row != nil {
+		v, _ = row[0].(T)
+	}
+	return v, err
+}
 
 // One returns the values of the only row of a query's result; nil when there is none.
 func (c *Conn) One(query string, values ...driver.Value) ([]driver.Value, error) {

@@ -9,7 +9,8 @@
 // Programs are static and reproducible: the same commit and the same Go make the same
 // octets, in any directory. Times in archives are that of the commit. Packages are made by
 // nfpm (github.com/goreleaser/nfpm), which is run as a tool and is not a dependency of
-// heed. The man page and the completions are made from the grammar of the command line,
+// heed. The man page and the completions are made from the grammar of the command line, as
+// github.com/alecthomas/kong has it,
 // and the licences of other people's code are collected from the module cache.
 //
 // The unit, the scripts of the packages, the Dockerfile and the compose example are files

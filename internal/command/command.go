@@ -230,6 +230,9 @@ func usageError(err error) error {
 	}
 	node := parse.Context.Selected()
 	verb := node.Path()
+	if flag, near, found := strings.Cut(text, ", did you mean one of "); found && len(flag) == len("unknown flag -x") && strings.Contains(near, `"-h"`) {
+		text = flag // all letters are near to each other
+	}
 	if strings.HasPrefix(text, "expected one of ") {
 		return fmt.Errorf("heed %s needs a command: %s\nSee `heed %s --help`", verb, strings.Join(childNames(node), ", "), verb)
 	}
@@ -241,12 +244,29 @@ func usageError(err error) error {
 		}
 		return fmt.Errorf("%s is missing\nWrite: %s\nSee `heed %s --help`", missing, strings.Join(line, " "), verb)
 	}
+	if record := recordWords(text, node); record != "" {
+		return fmt.Errorf("%s\n%s\nSee `heed %s --help`", text, record, verb)
+	}
 	if word, found := strings.CutPrefix(text, "unexpected argument "); found && node.Parent.Type == kong.CommandNode {
 		if near := console.Nearest(word, childNames(node.Parent)); near != "" {
 			return fmt.Errorf("%s; did you mean \"heed %s %s\"?\nSee `heed %s --help`", text, node.Parent.Path(), near, node.Parent.Path())
 		}
 	}
 	return fmt.Errorf("%s\nSee `heed %s --help`", text, verb)
+}
+
+// recordWords says how a command takes files, where the error is that another way was tried: some
+// take them as arguments, and some, which have an argument already, with the flag --file.
+func recordWords(text string, node *kong.Node) string {
+	takes := slices.ContainsFunc(node.Positional, func(v *kong.Value) bool { return v.Name == "file" })
+	flag := slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Name == "file" && f.Short == 'f' })
+	switch {
+	case takes && (strings.HasPrefix(text, "unknown flag -f") || strings.HasPrefix(text, "unknown flag --file")):
+		return fmt.Sprintf("Files are named without a flag: heed %s FILE", node.Path())
+	case flag && strings.HasPrefix(text, "unexpected argument "):
+		return fmt.Sprintf("A file is named with --file: heed %s --file FILE", node.Path())
+	}
+	return ""
 }
 
 // childNames returns the commands below a node, in the order of the grammar.

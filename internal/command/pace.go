@@ -108,7 +108,10 @@ func shown(d time.Duration) string {
 	if d > 10*time.Second {
 		return d.Round(time.Second).String()
 	}
-	return d.Round(100 * time.Millisecond).String()
+	if d > time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
 }
 
 // PaceReleaseCmd is `heed pace release`.
@@ -152,8 +155,8 @@ func turnsWords(c *pace.Counts) string {
 	if c.Turns+c.Refused+c.Left+c.Holds == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d given, %d waited %v in all, %d refused with a Retry-After, %d left before theirs came, %d waiting now",
-		c.Turns, c.Waits, c.Waited.Round(time.Second), c.Refused, c.Left, c.Waiting)
+	text := fmt.Sprintf("%d given, %d waited %s in all, %d refused with a Retry-After, %d left before theirs came, %d waiting now",
+		c.Turns, c.Waits, shown(c.Waited), c.Refused, c.Left, c.Waiting)
 	if c.Holds > 0 {
 		text += fmt.Sprintf("; %s paused a site", console.Plural(c.Holds, "answer"))
 	}

@@ -145,6 +145,13 @@ func TestWhatDidNotHappenIsSaidSo(t *testing.T) {
 	if s := heed(t, "", "status"); s.status != console.ExitNo || !strings.Contains(s.out+s.errors, "the settings were not reloaded on ") || !strings.Contains(s.out+s.errors, "nonsense") {
 		t.Errorf("%+v", s)
 	}
+	testkit.Write(t, h.File, settings+"[audit]\nmax_size = \"1GiB\"\n")
+	if s := heed(t, "", "reload"); s.status == 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := heed(t, "", "status"); !strings.Contains(s.out+s.errors, "these changes need a restart: audit.max_size; Restart heed, or undo them and reload again\n") {
+		t.Errorf("%+v", s)
+	}
 	testkit.Write(t, h.File, settings)
 	if s := heed(t, "", "reload"); s.status != 0 {
 		t.Errorf("%+v", s)

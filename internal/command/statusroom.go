@@ -66,7 +66,7 @@ func busyWords(c *counts.NameCount, now time.Time) string {
 		}
 	}
 	if c.Waits > 0 {
-		text += fmt.Sprintf("; %d waited, %v in all", c.Waits, c.Waited.Round(time.Second/10))
+		text += fmt.Sprintf("; %d waited, %s in all", c.Waits, shown(c.Waited))
 	}
 	text += "; " + trafficWords(&c.Traffic)
 	if c.Success.IsZero() {

@@ -8,8 +8,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"heed/internal/base/ownfile"
+	"heed/internal/config/access"
 	"heed/internal/judge/acl"
 )
 
@@ -111,6 +113,7 @@ func onlyLoopback(c *Config) bool {
 func remarkClients(c *Config) (all []Finding) {
 	entries := c.ACLClients()
 	index := acl.NewClientIndex(entries)
+	users, _ := access.Open(c.Access.Users, time.Now) // nil: there is no file, or it is a mistake already
 	for i := range entries {
 		e := &entries[i]
 		if len(e.Purpose) > 0 && (c.HTTPS.Mode == "tunnel" || c.HTTPS.Mode == "host-only") {
@@ -124,6 +127,9 @@ func remarkClients(c *Config) (all []Finding) {
 		name := fmt.Sprintf("client %q never matches", e.Name)
 		if e.User != "" && c.Access.Users == "" {
 			all = append(all, c.FindEntry(i, "client.user", "%s: no client can log in as %q, since access.users is empty; name a users file there, or recognise the client by from, listener or user_agent", name, e.User))
+		}
+		if e.User != "" && users != nil && !users.Has(e.User) {
+			all = append(all, c.FindEntry(i, "client.user", "%s: access.users (%s) has no user %q; add one: heed config password %s", name, c.Access.Users, e.User, e.User))
 		}
 		if len(e.From) > 0 && len(c.Access.Clients) > 0 && !slices.ContainsFunc(e.From, func(p netip.Prefix) bool { return overlapsAny(p, c.Access.Clients) }) {
 			all = append(all, c.FindEntry(i, "client.from", "%s: access.clients admits none of its addresses; add them there, or remove the entry", name))

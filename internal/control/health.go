@@ -17,10 +17,10 @@ func (s *Status) NotReady() []string {
 		all = append(all, "heed is about to end")
 	}
 	if s.Log != "" && s.LogIsRecord {
-		all = append(all, "the log cannot be written and is the only record, so requests are refused: "+console.Quoted(s.Log))
+		all = append(all, "the log cannot be written and is the only record, so requests are refused: "+sentence(s.Log))
 	}
 	if s.Record != "" && !s.Continues {
-		all = append(all, "decisions cannot be recorded, so requests are refused: "+console.Quoted(s.Record))
+		all = append(all, "decisions cannot be recorded, so requests are refused: "+sentence(s.Record))
 	}
 	if from := s.CA.NotBefore; time.Now().Before(from) {
 		all = append(all, "the CA certificate is not valid before "+from.UTC().Format(time.RFC3339)+", so no https can be intercepted; set the clock, or make another one with `heed ca renew`")
@@ -52,19 +52,19 @@ func (h *Healings) Text() string {
 func (s *Status) Unwell() []string {
 	all := []string{}
 	if s.Log != "" && !s.LogIsRecord {
-		all = append(all, "the log cannot be written: "+console.Quoted(s.Log))
+		all = append(all, "the log cannot be written: "+sentence(s.Log))
 	}
 	if s.Record != "" && s.Continues {
-		all = append(all, "decisions cannot be recorded: "+console.Quoted(s.Record))
+		all = append(all, "decisions cannot be recorded: "+sentence(s.Record))
 	}
 	if s.RecordHeld != "" {
-		all = append(all, "another program works on the record: "+console.Quoted(s.RecordHeld))
+		all = append(all, "another program works on the record: "+sentence(s.RecordHeld))
 	}
 	if h := s.Healings; h != nil && time.Since(h.Last) < time.Hour {
 		all = append(all, "another program removed or replaced files of the record: "+h.Text())
 	}
 	if r := s.NotReloaded; r != nil {
-		all = append(all, "the settings were not reloaded on "+r.At.UTC().Format(time.RFC3339)+", and the previous ones stay in effect: "+console.Quoted(r.Error))
+		all = append(all, "the settings were not reloaded on "+r.At.UTC().Format(time.RFC3339)+", and the previous ones stay in effect: "+sentence(r.Error))
 	}
 	if d := s.CA.DaysLeft; d <= console.CAWarningDays {
 		all = append(all, "the CA certificate"+console.DaysLeft(d))
@@ -113,3 +113,6 @@ func (k *KeyStatus) Trouble(now time.Time) string {
 	}
 	return fmt.Sprintf("the key of %s ends on %s; publish the next one and set it (heed help identity)", whose, k.NotAfter.UTC().Format(time.DateOnly))
 }
+
+// sentence returns an error on one line: the lines after the first say what to do.
+func sentence(text string) string { return console.Quoted(strings.ReplaceAll(text, "\n", "; ")) }

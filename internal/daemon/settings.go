@@ -181,7 +181,7 @@ func (d *daemon) reload() (*control.ReloadReply, error) {
 	d.metrics.Reloaded(d.now(), err)
 	status := d.serving()
 	if err != nil {
-		status += "; the settings were not reloaded: " + console.Printable(err.Error())
+		status += "; the settings were not reloaded: " + console.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	d.manager.Ready(status)
 	if err != nil {

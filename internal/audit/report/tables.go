@@ -109,7 +109,8 @@ func (r *Report) trouble(most int) chapter {
 // conductNote says what the times and shares of conduct are of.
 const conductNote = "Gaps are the times between successive requests of one row that were let through, its robots.txt " +
 	"apart: the median and the 5th percentile as the client sent them. Kept is the share of gaps not " +
-	"shorter than the delay that the site asked for, beside it its 95 % interval (Wilson)."
+	"shorter than the delay that the site asked for; kept as sent, of those with which heed sent the requests to the site. " +
+	"Beside a share is its 95 % interval (Wilson)."
 
 func (r *Report) conduct(most int) chapter {
 	t := table.List(r.Conduct, most, func(c *Conduct) []any {
@@ -125,7 +126,7 @@ func (r *Report) conduct(most int) chapter {
 		column("kept", table.Figure), column("kept as sent", table.Figure), column("median gap", table.Figure), column("5 %", table.Figure), column("fastest minute", table.Count),
 		column("repeated", table.Count), column("User-Agents", table.Count), column("their texts", table.Sentence))
 	t.Paged = 1
-	about := "Against rules: the share of requested pages that a rule of the site disallows, of those that its rules were applied to. Kept as sent: as heed sent the requests to the site."
+	about := "Against rules: the share of requested pages that a rule of the site disallows, of those that its rules were applied to."
 	return chapter{Title: "Conduct: client behaviour, regardless of heed's verdicts", About: about, Note: conductNote, Table: t}
 }
 

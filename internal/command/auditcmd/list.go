@@ -56,7 +56,9 @@ func (c *AuditListCmd) Run(a *console.App) error {
 		}
 		return err
 	}
+	none := len(gaps) == 0
 	err = replay.List(ctx, records, f, func(d *replay.Decision) error {
+		none = false
 		switch err := printGaps(d.Time); {
 		case err != nil:
 			return err
@@ -67,6 +69,9 @@ func (c *AuditListCmd) Run(a *console.App) error {
 	})
 	if err == nil {
 		err = printGaps(time.Time{})
+	}
+	if err == nil && none {
+		fmt.Fprintln(a.Stderr, "heed: no decision was found")
 	}
 	return errors.Join(err, out.Flush())
 }

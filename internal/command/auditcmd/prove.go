@@ -145,12 +145,15 @@ func (c *AuditProveCmd) Run(a *console.App) error {
 			return c.write(a, e)
 		}
 	}
-	fmt.Fprintf(a.Stderr, "heed: the record has no such decision\n`heed audit list` shows those it has\n")
+	fmt.Fprintf(a.Stderr, "heed: the record has no such decision\n%s\n", listed(c.File))
 	return console.Exit(console.ExitNo)
 }
 
 // filter returns what selects the decisions.
 func (c *AuditProveCmd) filter(a *console.App) (*store.Filter, error) {
+	if err := checkHost("--for-site", c.ForSite); err != nil {
+		return nil, err
+	}
 	f := &store.Filter{Host: c.ForSite}
 	if (c.ID == "") == (c.ForSite == "") {
 		return nil, errors.New("name the id of one decision, or a site with --for-site")
@@ -226,7 +229,10 @@ func (c *AuditCheckProofCmd) Run(a *console.App) error {
 	}
 	proof, err := store.CheckProof(text, key)
 	if errors.Is(err, store.ErrNoProof) {
-		return fmt.Errorf("%s: %w", console.Quoted(c.File), err)
+		return fmt.Errorf("%s: %w\nName the file that `heed audit prove` wrote", console.Quoted(c.File), err)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("it ends too early: its end is missing; copy it again")
 	}
 	if err != nil {
 		fmt.Fprintf(a.Stdout, "wrong  %s\n       %s\n", console.Quoted(c.File), console.PrintableLines(err.Error()))
@@ -313,7 +319,7 @@ func describe(d *store.CheckedDecision) string {
 		b.WriteString("\n       another proxy sent it, and heed did not see the answer")
 	default:
 		fmt.Fprintf(&b, "\n       status %d from %s, %d octets, after %v", number(o, "status"), map[bool]string{true: "the site", false: "heed"}[number(o, "from_site") == 1],
-			number(o, "bytes_out"), (time.Duration(number(o, "duration")) * time.Microsecond).Round(time.Millisecond))
+			number(o, "bytes_out"), (time.Duration(number(o, "duration")) * time.Microsecond).Round(10*time.Microsecond))
 	}
 	if c := d.Client; c != nil {
 		fmt.Fprintf(&b, "\n       client %s %s, User-Agent %s, names %s", text(c, "client"), text(c, "client_name"), text(c, "user_agent"), text(c, "tokens"))

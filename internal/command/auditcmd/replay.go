@@ -192,6 +192,9 @@ type AuditRecheckCmd struct {
 
 // Run rechecks the records, one after the other.
 func (c *AuditRecheckCmd) Run(a *console.App) error {
+	if err := checkHost("--host", c.Host); err != nil {
+		return err
+	}
 	cfg, err := c.Load(a)
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strings"
 	"time"
 
 	"heed/internal/audit/replay"
@@ -28,6 +30,9 @@ type auditWindow struct {
 // filter parses the window.
 func (w *auditWindow) filter(now time.Time) (f store.Filter, err error) {
 	f.Client, f.Host = w.Client, w.Host
+	if err = checkHost("--host", w.Host); err != nil {
+		return f, err
+	}
 	if f.From, err = parseTime("--since", w.Since, now); err != nil {
 		return f, err
 	}
@@ -36,6 +41,23 @@ func (w *auditWindow) filter(now time.Time) (f store.Filter, err error) {
 		err = errors.New("--since is not before --until: the window is empty\nExchange them")
 	}
 	return f, err
+}
+
+// checkHost returns an error for the value of flag that names more than a host, such as a site of
+// a report: nothing would be found.
+func checkHost(flag, text string) error {
+	host := text
+	if _, rest, found := strings.Cut(host, "://"); found {
+		host = rest
+	}
+	host, _, _ = strings.Cut(host, "/")
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host != text {
+		return fmt.Errorf("%s: %q is more than a host\nWrite %s %s, which selects all its ports, over http and https", flag, text, flag, host)
+	}
+	return nil
 }
 
 // parseTime parses the value of flag: a day (UTC), a time (RFC 3339), or a duration

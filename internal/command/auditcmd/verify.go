@@ -60,11 +60,13 @@ func (c *AuditVerifyCmd) heads() (seals []*store.Seal, err error) {
 			}
 			seal, err = store.ReadSeal(text)
 		}
-		if err == nil && key != "" {
-			_, err = store.OpenCheckpoint(string(text), key)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a seal: %w", console.Quoted(head), err)
+		}
+		if key != "" {
+			if _, err = store.OpenCheckpoint(string(text), key); err != nil {
+				return nil, fmt.Errorf("%s does not fit --key: %w\nName with --key what `heed audit key` prints where the record was sealed", console.Quoted(head), err)
+			}
 		}
 		seals = append(seals, seal)
 	}

@@ -57,7 +57,7 @@ func (c *WhyCmd) Run(a *console.App) error {
 		return err
 	}
 	if found == nil {
-		fmt.Fprintf(a.Stderr, "heed: the record has no decision on %s\n`heed audit list` shows those it has\n", console.Quoted(c.What))
+		fmt.Fprintf(a.Stderr, "heed: the record has no decision on %s\n%s\n", console.Quoted(c.What), listed(c.File))
 		return console.Exit(console.ExitNo)
 	}
 	if c.likely(found) {
@@ -67,6 +67,12 @@ func (c *WhyCmd) Run(a *console.App) error {
 		return console.NewJSON(a.Stdout).Encode(found)
 	}
 	return printWhy(a.Stdout, console.Colours(a.Environ, a.Stdout), found)
+}
+
+// listed names the command that prints the decisions of these records; none is heed's own.
+func listed(files []string) string {
+	words := append([]string{"heed", "audit", "list"}, files...)
+	return console.Printable("`" + strings.Join(words, " ") + "` shows those it has")
 }
 
 // A decision is in the record at most completionTime after it was made. Until then

@@ -103,6 +103,9 @@ func (g *Gate) Verify(ctx context.Context, from netip.Addr, user, password strin
 	return true, 0
 }
 
+// Has reports whether a user is in the file.
+func (g *Gate) Has(user string) bool { return g.users[user] != nil }
+
 // Proof identifies the password of a user, also in the Gate of a changed file: it is a
 // digest of the hash in the file. It is zero for a user that is not in the file.
 func (g *Gate) Proof(user string) (proof [32]byte) {

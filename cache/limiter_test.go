@@ -197,9 +197,7 @@ func TestLane_WhoWaitsTooLongLeavesNothingBehind(t *testing.T) {
 		if <-s.ended; !errors.Is(s.err, context.DeadlineExceeded) {
 			t.Errorf("%v", s.err)
 		}
-		if len(l.waiting) != 0 {
-			t.Error("it still waits")
-		}
+		must.Equal(t, len(l.waiting), 0, "it still waits")
 		testkit.Advance(time.Minute)
 		l.empty(t)
 	})

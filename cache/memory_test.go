@@ -153,9 +153,7 @@ func TestHeed_OthersAreServedWhileALargeFileIsCompressed(t *testing.T) {
 	if times == 0 {
 		t.Fatal("nothing was compressed")
 	}
-	if e := s.find(first).entry("", start); e != newer {
-		t.Error("what the site answered meanwhile was replaced by the file that was compressed")
-	}
+	must.Equal(t, s.find(first).entry("", start), newer, "what the site answered meanwhile was replaced by the file that was compressed")
 	if _, bytes := s.size(); bytes > s.maxBytes {
 		t.Errorf("%d bytes are kept", bytes)
 	}

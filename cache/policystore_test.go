@@ -332,9 +332,7 @@ func TestHeed_CachesThatShareMemoryShareItsBound(t *testing.T) {
 	if one.Policy(t.Context(), numbered(0), "") == policy {
 		t.Error("two ways share a policy")
 	}
-	if same.Policy(t.Context(), numbered(0), "") != policy {
-		t.Error("one way has two policies")
-	}
+	must.Equal(t, same.Policy(t.Context(), numbered(0), ""), policy, "one way has two policies")
 	for n := range 200 {
 		one.Policy(t.Context(), numbered(n), "")
 		other.Policy(t.Context(), numbered(n), "")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -224,9 +225,7 @@ func TestPolicy_LifetimesAreClampedThenConfirmed(t *testing.T) {
 	} {
 		s := newScene(t, rules.Standard)
 		s.turns(200, "Cache-Control", life.control, "ETag", `"v"`, "Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")
-		if src := s.shows(life.control, "", rules.Refuse); src.FreshUntil.Sub(start) != life.want {
-			t.Errorf("%q: fresh for %s, want %s", life.control, src.FreshUntil.Sub(start), life.want)
-		}
+		must.Equal(t, s.shows(life.control, "", rules.Refuse).FreshUntil.Sub(start), life.want, "%q: fresh for", life.control)
 		s.clock.step(life.want - time.Second)
 		s.shows("in its time", "", rules.Refuse)
 		s.askedTimes("in its time", 1)
@@ -343,9 +342,7 @@ func TestPolicy_NoStoreIsKeptForTheShortestTimeAndNeverStale(t *testing.T) {
 	if src := s.shows("after that", "", rules.Refuse); src.State != rules.Unreachable {
 		t.Errorf("%+v", src)
 	}
-	if s.asked[1].Header.Get("If-None-Match") != "" {
-		t.Error("what may not be stored was asked for by its validator")
-	}
+	must.Equal(t, s.asked[1].Header.Get("If-None-Match"), "", "what may not be stored was asked for by its validator")
 }
 
 func TestPolicy_NoFileLastsAsAFileDoes(t *testing.T) {

@@ -149,9 +149,7 @@ func TestState_StaleOnError(t *testing.T) {
 	if src.State != rules.Available || !src.Stale || src.Status != 503 || src.Err == nil || !src.FetchedAt.Equal(start) {
 		t.Fatalf("after a failure: %+v", src)
 	}
-	if e.validators.ETag != `"1"` {
-		t.Error("the copy lost its validator")
-	}
+	must.Equal(t, e.validators.ETag, `"1"`, "the copy lost its validator")
 	if src = next(e, broken(), start.Add(staleLimit), 0, rules.Standard).policy.Source(); !src.Stale {
 		t.Errorf("30 days on: %+v", src)
 	}
@@ -309,9 +307,7 @@ func TestHeed_ChallengePagesAreNoPermission(t *testing.T) {
 		doubtful := page(status, "<html><script>go()</script></html>")
 		doubtful.wall, doubtful.vendor = wall.RobotsTxt(status, doubtful.header, doubtful.body)
 		for profile, want := range map[rules.Profile]rules.State{rules.Standard: rules.Unavailable, rules.Strict: rules.Unreachable} {
-			if src := next(nil, doubtful, start, 0, profile).policy.Source(); src.State != want {
-				t.Errorf("a doubtful page with %d under %v: %v", status, profile, src.State)
-			}
+			must.Equal(t, next(nil, doubtful, start, 0, profile).policy.Source().State, want, "a doubtful page with %d under %v", status, profile)
 		}
 	}
 }

@@ -85,9 +85,7 @@ func TestVisit_TheHostsOwnRobotsTxtIsAskedFirst(t *testing.T) {
 			t.Fatal(s.State, s.Err)
 		}
 	}
-	if seen := w.at("victim.test"); !slices.Equal(seen, []string{"/robots.txt"}) {
-		t.Errorf("the site was asked for %q", seen)
-	}
+	must.Same(t, w.at("victim.test"), []string{"/robots.txt"}, "the site was asked for")
 }
 
 // A file to which many sites redirect is requested once for all of them.
@@ -103,9 +101,7 @@ func TestVisit_OneURLIsRequestedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if seen := w.at("victim.test"); !slices.Equal(seen, []string{"/robots.txt", "/shops"}) {
-		t.Errorf("the site was asked for %q", seen)
-	}
+	must.Same(t, w.at("victim.test"), []string{"/robots.txt", "/shops"}, "the site was asked for")
 }
 
 // The robots.txt of a host that is only redirected to is not looked for at a third one.
@@ -121,9 +117,7 @@ func TestVisit_NoThirdHostIsAsked(t *testing.T) {
 	if seen := w.at("third.test"); len(seen) > 0 {
 		t.Errorf("the third site was asked for %q", seen)
 	}
-	if seen := w.at("second.test"); !slices.Equal(seen, []string{"/robots.txt"}) {
-		t.Errorf("the second site was asked for %q", seen)
-	}
+	must.Same(t, w.at("second.test"), []string{"/robots.txt"}, "the second site was asked for")
 }
 
 // A host may have its robots.txt elsewhere, and what others redirect to as well.
@@ -140,9 +134,7 @@ func TestVisit_ARobotsTxtThatRedirectsWithinItsHost(t *testing.T) {
 	if s := policyOf(t, c, "first.test"); s.State != rules.Available {
 		t.Error(s.State, s.Err)
 	}
-	if seen := w.at("second.test"); !slices.Equal(seen, []string{"/robots.txt", "/file", "/file"}) {
-		t.Errorf("the second site was asked for %q", seen)
-	}
+	must.Same(t, w.at("second.test"), []string{"/robots.txt", "/file", "/file"}, "the second site was asked for")
 }
 
 // A visit has a turn under the delay that its host asks of heed; without one the policy is

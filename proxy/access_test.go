@@ -60,12 +60,8 @@ func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
 	}
 	c, prefix := r.raw(plain)
 	c.Send(get(prefix, "/page", annIs))
-	if got := c.Head("GET"); got.StatusCode != 200 {
-		t.Errorf("with the right ones: %d", got.StatusCode)
-	}
-	if e := r.records.target(t, "/page"); e.User != "ann" {
-		t.Errorf("the record names %q", e.User)
-	}
+	must.Status(t, c.Head("GET"), 200, "with the right ones")
+	must.Equal(t, r.records.target(t, "/page").User, "ann", "the record names")
 	if got := r.site.last(t, "/page").Header["Proxy-Authorization"]; got != nil {
 		t.Errorf("the site saw %q", got)
 	}
@@ -115,9 +111,7 @@ func TestHeed_ATunnelKnowsItsUser(t *testing.T) {
 		t.Fatalf("CONNECT: %d", got.StatusCode)
 	}
 	c.Send(get("", "/inside"))
-	if got := c.Head("GET"); got.StatusCode != 403 {
-		t.Errorf("inside: %d", got.StatusCode)
-	}
+	must.Status(t, c.Head("GET"), 403, "inside")
 	if e := r.records.target(t, "/inside"); e.ClientName != "annsbot" || e.Decision.Reason != rules.ReasonRule {
 		t.Errorf("the record has %q, %+v", e.ClientName, e.Decision)
 	}

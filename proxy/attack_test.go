@@ -27,9 +27,7 @@ func TestHeed_EveryUserAgentLineIsJudgedAndSent(t *testing.T) {
 		if got := r.site.last(t, path).Header["User-Agent"]; len(got) != 1 || got[0] != "first/1, second/2" {
 			t.Errorf("the site saw %q", got)
 		}
-		if e := r.records.target(t, path); e.UserAgent != "first/1, second/2" {
-			t.Errorf("the record has %q", e.UserAgent)
-		}
+		must.Equal(t, r.records.target(t, path).UserAgent, "first/1, second/2", "the record has")
 	})
 }
 
@@ -102,9 +100,7 @@ func TestHeed_ARefusalForUnreachableRulesContainsNoAddress(t *testing.T) {
 	if a.StatusCode != 503 || strings.Contains(string(a.Body), "127.9.8.7") || strings.Contains(string(a.Body), "policy_age") {
 		t.Errorf("%s %s", a.Status, a.Body)
 	}
-	if e := r.records.target(t, "/page"); !strings.Contains(e.Detail, "127.9.8.7") {
-		t.Errorf("the record keeps what happened: %q", e.Detail)
-	}
+	must.Contain(t, r.records.target(t, "/page").Detail, "127.9.8.7", "the record keeps what happened")
 }
 
 // policiesFunc gives policies that a test makes up.
@@ -141,9 +137,7 @@ func TestHeed_OpaqueTargetsAreNotKept(t *testing.T) {
 	c.Send("GET http:user:secret@site.test/x HTTP/1.1\r\nHost: site.test\r\n\r\n")
 	c.Answer("GET")
 	e := r.records.await(t, "the malformed request", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonMalformed })
-	if strings.Contains(fmt.Sprintf("%+v", e), "secret") {
-		t.Errorf("the record holds the password: %+v", e)
-	}
+	must.Lack(t, fmt.Sprintf("%+v", e), "secret", "the record holds the password: %+v", e)
 }
 
 // A client that spoke in the tunnel has accepted the certificate, whatever it

@@ -123,9 +123,7 @@ func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {
 		if proxyStatusOf(t, o.Header) != "proxy_internal_response" || o.StatusCode != 200 || o.body != "" {
 			t.Errorf("OPTIONS: %s %v %q", o.Status, o.Header, o.body)
 		}
-		if a := r.ask(m, question{method: "TRACE", path: "/private", header: header}); a.StatusCode != 403 {
-			t.Errorf("a disallowed TRACE: %s", a.Status)
-		}
+		must.Status(t, r.ask(m, question{method: "TRACE", path: "/private", header: header}).Response, 403, "a disallowed TRACE")
 		for sent, want := range map[string]string{"7": "6", "1": "0", "x": "x", "-1": "-1"} {
 			path := fmt.Sprintf("/on/%s/%s", sent, m)
 			r.ask(m, question{method: "OPTIONS", path: path, header: []string{"Max-Forwards: " + sent}})
@@ -133,9 +131,7 @@ func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {
 		}
 	})
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "/last/") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.Lack(t, seen, "/last/", "the site saw")
 	}
 }
 

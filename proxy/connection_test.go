@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Requests sent ahead on one connection are answered in their order.
@@ -60,9 +61,7 @@ func TestHTTP10(t *testing.T) {
 			t.Errorf("keep-alive of HTTP/1.0: %v", a.Header)
 		}
 		c.Send("GET " + prefix + "/page HTTP/1.0\r\n\r\n") // HTTP/1.0 knows no Host
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("without Host: %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "without Host")
 	})
 }
 
@@ -107,9 +106,7 @@ func TestBytesSentWithConnectAreNotLost(t *testing.T) {
 			t.Fatal(resp.Status)
 		}
 		for _, want := range []int{200, 403} {
-			if a := c.Answer("GET"); a.StatusCode != want {
-				t.Errorf("%s, want %d", a.Status, want)
-			}
+			must.Status(t, c.Answer("GET").Response, want)
 		}
 	})
 	t.Run("TLS", func(t *testing.T) {

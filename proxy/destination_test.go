@@ -147,9 +147,7 @@ func TestDestination_ExceptionsAreReached(t *testing.T) {
 		a := r.ask(plain, question{host: host + ":" + port, path: "/doc"})
 		must.Equal(t, a.StatusCode, want, "%s: %s %s", host, a.Status, a.body)
 	}
-	if a := r.ask(plain, question{host: "bad.test:" + port, path: "/doc"}); !strings.Contains(a.body, "list of places") {
-		t.Errorf("%s", a.body)
-	}
+	must.Contain(t, r.ask(plain, question{host: "bad.test:" + port, path: "/doc"}).body, "list of places")
 	if e := r.records.await(t, "bad.test", func(e *audit.Entry) bool { return e.Host == "bad.test:"+port }); e.Policy != nil {
 		t.Error("the robots.txt of a refused name was asked for")
 	}

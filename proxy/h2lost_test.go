@@ -148,9 +148,7 @@ func TestHeed_RequestsAboveTheLimitDelayNoOtherClient(t *testing.T) {
 	r.awaitLoad("a request of the flood", func(limit.Status) bool { return h.inside.Load() == stopped })
 	other := r.from("127.0.0.2")
 	other.Send(get("http://site.test", "/private"))
-	if a := other.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("the other client got %s", a.Status)
-	}
+	must.Status(t, other.Answer("GET").Response, 403, "the other client")
 	must.Equal(t, h.inside.Load(), stopped, "decisions are with the recorder")
 	close(h.free)
 	f.conn.Close()

@@ -205,9 +205,7 @@ func TestRFC9113_AMalformedStreamHasAFullAnswerAndEntry(t *testing.T) {
 		}
 	}
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "/bad") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.Lack(t, seen, "/bad", "the site saw")
 	}
 }
 

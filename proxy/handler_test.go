@@ -41,13 +41,9 @@ func TestHeed_AllowsAndRefusesInEveryMode(t *testing.T) {
 			t.Errorf("status line %q, want %q", a.Status, want)
 		}
 		c.Send(get(prefix, "/private/ok", "User-Agent: curl/8"))
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("after a refusal the same connection must go on: %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "after a refusal the same connection must go on")
 		c.Send(get(prefix, "/public", "User-Agent: Mozilla/5.0 (compatible; BadBot/1.0; +http://bad.example/)"))
-		if a := c.Answer("GET"); a.StatusCode != 403 {
-			t.Errorf("BadBot is shut out of everything, got %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 403, "BadBot is shut out of everything")
 	})
 	t.Run("h2", func(t *testing.T) {
 		c := r.client(mitmH2)
@@ -99,9 +95,7 @@ func TestHeed_EveryMethodIsJudged(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"} {
 			c, prefix := r.raw(m)
 			c.Send(rawRequest(method, prefix, "/private"))
-			if a := c.Answer(method); a.StatusCode != http.StatusForbidden {
-				t.Errorf("%s: %s", method, a.Status)
-			}
+			must.Status(t, c.Answer(method).Response, http.StatusForbidden, method)
 		}
 		if m != mitmH1 && m != inTunnel {
 			return // there the target names a host
@@ -109,9 +103,7 @@ func TestHeed_EveryMethodIsJudged(t *testing.T) {
 		for agent, want := range map[string]int{"BadBot/1.0": http.StatusForbidden, "GoodBot/1.0": http.StatusOK} {
 			c, _ := r.raw(m)
 			c.Send(rawRequest("OPTIONS", "", "*", "User-Agent: "+agent))
-			if a := c.Answer("OPTIONS"); a.StatusCode != want {
-				t.Errorf("OPTIONS * of %s: %s, want %d", agent, a.Status, want)
-			}
+			must.Status(t, c.Answer("OPTIONS").Response, want, "OPTIONS * of %s", agent)
 		}
 	})
 	for _, a := range r.site.requests() {
@@ -131,9 +123,7 @@ func TestHeed_SignaturesPassUnchangedAndNameNoClient(t *testing.T) {
 		"Signature: sig=:AAAA:",
 	}
 	eachMode(t, allModes, func(t *testing.T, m mode) {
-		if a := r.in(t).ask(m, question{path: "/signed", header: fields}); a.StatusCode != http.StatusOK {
-			t.Errorf("%s", a.Status)
-		}
+		must.Status(t, r.in(t).ask(m, question{path: "/signed", header: fields}).Response, http.StatusOK)
 		got := r.site.last(t, "/signed").Header
 		for _, f := range fields {
 			if name, value, _ := strings.Cut(f, ": "); got.Get(name) != value {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -104,7 +103,5 @@ func TestTheHookDecidesOnEveryRequest(t *testing.T) {
 	for _, path := range allowed {
 		want[path] = 1
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("the site got %v, want %v", got, want)
-	}
+	must.Same(t, got, want, "the site")
 }

@@ -27,9 +27,7 @@ func TestHostIsTheTunnelsHost(t *testing.T) {
 			c.Send(requestTo(other, "GET", "", path))
 			misdirected(t, r, c.Answer("GET"), path)
 			c.Send(get("", "/page"))
-			if a := c.Answer("GET"); a.StatusCode != 200 {
-				t.Errorf("after 421 the connection goes on: %s", a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, 200, "after 421 the connection goes on")
 		}
 		wrong := map[mode]string{mitmH1: "http", inTunnel: "https"}[m]
 		for _, prefix := range []string{"http://h1.test", "https://h1.test", wrong + "://site.test", "ftp://site.test"} {
@@ -40,9 +38,7 @@ func TestHostIsTheTunnelsHost(t *testing.T) {
 		}
 		c, _ := r.in(t).raw(m)
 		c.Send(get(m.scheme()+"://site.test", "/page")) // the same place in absolute form
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("absolute form of the tunnel's own place: %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "absolute form of the tunnel's own place")
 	})
 	t.Run("h2", func(t *testing.T) {
 		for _, other := range []string{"h1.test", "site.test:8080"} {
@@ -116,9 +112,7 @@ func TestSpellingsOfAHostAreOnePlace(t *testing.T) {
 	for _, spelling := range []string{"SITE.test:443", "site.test.:443"} {
 		c := testkit.Dial(t, r.addr).Connect(spelling).TLS(r.trusting("site.test", "http/1.1"))
 		c.Send(requestTo(spelling, "GET", "", "/private"))
-		if a := c.Answer("GET"); a.StatusCode != 403 {
-			t.Errorf("CONNECT %s: %s", spelling, a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 403, "CONNECT %s", spelling)
 	}
 	fetched := map[string]int{}
 	for _, a := range s.requests() {
@@ -148,9 +142,7 @@ func TestIPv6Literals(t *testing.T) {
 			}
 			c = testkit.Dial(t, r.addr).Connect(strings.TrimSuffix(spelling, ":80") + ":80")
 			c.Send(requestTo(spelling, "GET", "", path))
-			if a := c.Answer("GET"); a.StatusCode != want {
-				t.Errorf("tunnel to %s%s: %s", spelling, path, a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, want, "tunnel to %s%s", spelling, path)
 		}
 	}
 }

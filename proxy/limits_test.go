@@ -66,9 +66,7 @@ func TestHeed_ConnectionsAreLimitedInAllAndByClient(t *testing.T) {
 
 	four, five := r.from("127.0.0.2"), r.from("127.0.0.3")
 	four.Send(get("http://site.test", "/page"))
-	if a := four.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("another client: %s", a.Status)
-	}
+	must.Status(t, four.Answer("GET").Response, 200, "another client")
 	isLimit(t, r.from("127.0.0.2").Answer("GET"), 503, "limit connections (5) reached")
 	r.awaitLoad("five of three clients", func(s limit.Status) bool { return s.Connections == 5 && s.Clients == 3 && s.Tunnels == 2 })
 	for i, c := range []*testkit.Conn{one, two, three, four, five} {
@@ -99,9 +97,7 @@ func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
 	}
 	other := r.from("127.0.0.2")
 	other.Send(get("http://site.test", "/page"))
-	if a := other.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("another client is not served: %s", a.Status)
-	}
+	must.Status(t, other.Answer("GET").Response, 200, "another client is not served")
 	for _, c := range held {
 		c.Close()
 	}
@@ -154,9 +150,7 @@ func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
 	var held sync.WaitGroup
 	for _, m := range []mode{plain, mitmH1, mitmH2} {
 		held.Go(func() {
-			if a := r.in(t).ask(m, question{path: "/held"}); a.StatusCode != 200 {
-				t.Errorf("%s held: %s", m, a.Status)
-			}
+			must.Status(t, r.in(t).ask(m, question{path: "/held"}).Response, 200, "%s held", m)
 		})
 		<-arrived
 	}
@@ -178,9 +172,7 @@ func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
 	other.Answer("GET")
 	r.awaitLoad("none under way", func(s limit.Status) bool { return s.Requests == 0 })
 	third.Send(get("http://site.test", "/page"))
-	if a := third.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("afterwards: %s", a.Status)
-	}
+	must.Status(t, third.Answer("GET").Response, 200, "afterwards")
 }
 
 // RFC 9110 §15.5.15.
@@ -189,9 +181,7 @@ func TestRFC9110_ALongTargetIs414(t *testing.T) {
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		a := r.in(t).ask(m, question{path: "/?" + strings.Repeat("x", 2000)})
 		isLimit(t, &testkit.Answer{Response: a.Response, Body: []byte(a.body)}, 414, "limit uri_bytes (2000 octets) reached")
-		if a := r.in(t).ask(m, question{path: "/?" + strings.Repeat("x", 1900)}); a.StatusCode != 200 {
-			t.Errorf("shorter: %s", a.Status)
-		}
+		must.Status(t, r.in(t).ask(m, question{path: "/?" + strings.Repeat("x", 1900)}).Response, 200, "shorter")
 	})
 	if n := r.proxy.config.Load.Status().Reached["uri_bytes"]; n != uint64(len(allModes)) {
 		t.Errorf("counted %d times", n)
@@ -346,9 +336,7 @@ func TestUnfinishedHeadsShareOneBound(t *testing.T) {
 	if s := r.proxy.config.Load.Status(); s.UnfinishedHeads > size*3/4 {
 		t.Errorf("%d octets are held of one client, more than its share of %d", s.UnfinishedHeads, size)
 	}
-	if a := r.ask(plain, question{path: "/page"}); a.StatusCode != 200 {
-		t.Errorf("a request in one piece: %s", a.Status)
-	}
+	must.Status(t, r.ask(plain, question{path: "/page"}).Response, 200, "a request in one piece")
 	e := r.records.await(t, "a refused head", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonLimit })
 	if e.Method != "GET" || e.Host != "site.test" || e.Target != "/large" || e.Outcome.Status != 429 {
 		t.Errorf("record %+v", e)

@@ -36,9 +36,7 @@ func TestViaLoopIsRefused(t *testing.T) {
 		t.Errorf("CONNECT: %s", a.Status)
 	}
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "/loop") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.Lack(t, seen, "/loop", "the site saw")
 	}
 }
 

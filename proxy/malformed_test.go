@@ -79,9 +79,7 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 		if got := proxyStatusOf(t, a.Header); a.StatusCode != b.status || got != "http_request_error" {
 			t.Errorf("%s %q, want %d", a.Status, got, b.status)
 		}
-		if !strings.Contains(a.Status, " Refused by heed: ") {
-			t.Errorf("the status line says %q", a.Status)
-		}
+		must.Contain(t, a.Status, " Refused by heed: ", "the status line says")
 		c.Closed()
 		e := r.records.await(t, b.name, func(e *audit.Entry) bool { return e.Client == self && e.Time.After(begun) })
 		reason := rules.ReasonMalformed
@@ -94,9 +92,7 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 		if (m == mitmH1 || m == inTunnel) && e.Host != "site.test" {
 			t.Errorf("the record does not say where the tunnel led: %+v", e)
 		}
-		if strings.Contains(e.Raw+e.Detail+e.Target+string(a.Body), "secret") {
-			t.Errorf("credentials are answered or recorded: %+v", e)
-		}
+		must.Lack(t, e.Raw+e.Detail+e.Target+string(a.Body), "secret", "credentials are answered or recorded: %+v", e)
 	}
 	t.Run("all", func(t *testing.T) {
 		eachMode(t, rawModes, func(t *testing.T, m mode) {
@@ -130,18 +126,14 @@ func TestHeed_MalformedRequestAfterAGoodOne(t *testing.T) {
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/page") + "GARBAGE\r\n\r\n" + get(prefix, "/after"))
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("the good one: %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "the good one")
 		if a := c.Answer("GET"); a.StatusCode != 400 || proxyStatusOf(t, a.Header) != "http_request_error" {
 			t.Errorf("the bad one: %s", a.Status)
 		}
 		c.Closed()
 	})
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "/after") {
-			t.Error("what followed a malformed request was forwarded")
-		}
+		must.Lack(t, seen, "/after", "what followed a malformed request was forwarded")
 	}
 }
 
@@ -156,9 +148,7 @@ func TestHeed_BodyThatLooksLikeAHeadIsUntouched(t *testing.T) {
 		c, prefix := r.in(t).raw(m)
 		for range 2 {
 			c.Send(get(prefix, "/page"))
-			if a := c.Answer("GET"); string(a.Body) != body {
-				t.Errorf("%q", a.Body)
-			}
+			must.Equal(t, string(c.Answer("GET").Body), body)
 		}
 	})
 }
@@ -188,9 +178,7 @@ func TestConnectToAURLIsRecordedWithItsHost(t *testing.T) {
 		c, _ := r.raw(plain)
 		agent := strings.Trim(strings.ReplaceAll(want, " ", "-"), "[]") + "-bot"
 		c.Send("CONNECT " + target + " HTTP/1.1\r\nHost: site.test\r\nUser-Agent: " + agent + "\r\n\r\n")
-		if a := c.Answer("CONNECT"); a.StatusCode != 400 {
-			t.Errorf("%s: %s", target, a.Status)
-		}
+		must.Status(t, c.Answer("CONNECT").Response, 400, target)
 		e := r.records.await(t, target, func(e *audit.Entry) bool { return e.UserAgent == agent })
 		must.Equal(t, e.Scheme+" "+e.Host, want, "%s is recorded as one to", target)
 	}

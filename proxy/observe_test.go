@@ -45,9 +45,7 @@ func TestHeed_AnObservedClientWithoutTheCAGetsItsPage(t *testing.T) {
 		t.Fatalf("the second attempt: %v, %v", resp, err)
 	}
 	resp.Body.Close()
-	if a := r.askConnect("h1.test", "A/1"); a.StatusCode != 200 {
-		t.Errorf("another host: %s", a.Status)
-	}
+	must.Status(t, r.askConnect("h1.test", "A/1").Response, 200, "another host")
 	if got := r.ask(mitmH1, question{path: "/private", header: []string{"User-Agent: B/1"}}); got.StatusCode != 200 || got.Header.Get("Proxy-Status") == "" {
 		t.Errorf("a client that trusts the CA is not looked at any more: %d", got.StatusCode)
 	}
@@ -85,9 +83,7 @@ func TestHeed_ANameAloneOpensNoUnseenTunnel(t *testing.T) {
 				return
 			}
 			r.awaitRejections("site.test", 2)
-			if a := r.askConnect("site.test", "A/1"); a.StatusCode != 403 {
-				t.Errorf("the third tunnel: %s", a.Status)
-			}
+			must.Status(t, r.askConnect("site.test", "A/1").Response, 403, "the third tunnel")
 			opaque := testkit.Dial(t, r.addr).Connect("h1.test:443", "User-Agent: A/1")
 			opaque.Send("SSH-2.0-x\r\n")
 			if _, err := opaque.Read(make([]byte, 1)); err == nil {
@@ -180,9 +176,7 @@ func TestHeed_AnObservedMismatchIsReported(t *testing.T) {
 	if e.Decision.Verdict != rules.WouldRefuse || e.Decision.Reason != rules.ReasonHostMismatch || e.Host != "site.test" {
 		t.Errorf("%+v", e)
 	}
-	if at := r.site.last(t, "/page"); at.Host != "other.test" {
-		t.Errorf("the site was asked as %q", at.Host)
-	}
+	must.Equal(t, r.site.last(t, "/page").Host, "other.test", "the site was asked as")
 	// In a tunnel that heed does not look into, too.
 	r = newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Mode: acl.Observe, HTTPS: acl.HostOnly}) })
 	wrong := r.bySite("h1.test", "http/1.1")
@@ -204,21 +198,15 @@ func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
 	for _, m := range []mode{mitmH1, inTunnel} {
 		c, _ := r.raw(m)
 		c.Send("GET /other HTTP/1.1\r\nHost: other.test\r\n\r\n")
-		if got := c.Answer("GET"); got.StatusCode != http.StatusMisdirectedRequest {
-			t.Errorf("%s: %s", m, got.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, http.StatusMisdirectedRequest, m)
 		c, _ = r.raw(m)
 		c.Send("GET http://other.test/other HTTP/1.1\r\nHost: other.test\r\n\r\n")
-		if got := c.Answer("GET"); got.StatusCode != http.StatusMisdirectedRequest {
-			t.Errorf("%s, absolute: %s", m, got.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, http.StatusMisdirectedRequest, "%s, absolute", m)
 	}
 	wrong := r.trusting("other.test", "http/1.1")
 	c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(wrong)
 	c.Send("GET /other HTTP/1.1\r\nHost: site.test\r\n\r\n")
-	if got := c.Answer("GET"); got.StatusCode != http.StatusMisdirectedRequest {
-		t.Errorf("another TLS name: %s", got.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, http.StatusMisdirectedRequest, "another TLS name")
 	for _, at := range r.site.requests() {
 		must.Equal(t, at.Host, "site.test", "the site was asked as")
 	}
@@ -236,25 +224,17 @@ func TestHeed_CredentialsBehindAMismatchAreNotRecorded(t *testing.T) {
 	r := newRig(t, hello, observing)
 	c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("h1.test", "http/1.1"))
 	c.Send("GET https://u:secret@site.test/page HTTP/1.1\r\nHost: site.test\r\n\r\n")
-	if got := c.Answer("GET"); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("%s", got.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, http.StatusBadRequest)
 	for _, e := range r.records.all() {
-		if strings.Contains(e.Raw+e.Detail+e.URL(), "secret") {
-			t.Errorf("%+v", e)
-		}
+		must.Lack(t, e.Raw+e.Detail+e.URL(), "secret", "%+v", e)
 	}
 }
 
 // A request that cannot be forwarded is refused in observe mode as well.
 func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 	r := newRig(t, hello, observing)
-	if got := r.ask(plain, question{path: "/a%00b"}); got.StatusCode != http.StatusBadRequest {
-		t.Errorf("malformed: %d", got.StatusCode)
-	}
-	if got := r.ask(plain, question{path: "/page", header: []string{"Via: 1.1 rig-7f3a"}}); got.StatusCode != http.StatusBadGateway {
-		t.Errorf("a loop: %d", got.StatusCode)
-	}
+	must.Status(t, r.ask(plain, question{path: "/a%00b"}).Response, http.StatusBadRequest, "malformed")
+	must.Status(t, r.ask(plain, question{path: "/page", header: []string{"Via: 1.1 rig-7f3a"}}).Response, http.StatusBadGateway, "a loop")
 }
 
 // In observe mode octets that are no HTTP pass where a tunnel would be allowed.

@@ -184,9 +184,7 @@ func TestHeed_ATurnTooFarOffIsRefused(t *testing.T) {
 		}
 	})
 	for _, seen := range r.site.reached() {
-		if !strings.Contains(seen, "/robots.txt") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.Contain(t, seen, "/robots.txt", "the site saw")
 	}
 }
 
@@ -271,14 +269,10 @@ func TestHeed_ARequestThatIsLateTakesAnotherTurn(t *testing.T) {
 		if a := r.ask(m, question{path: path + "/never", header: slow}); a.StatusCode != 429 || a.Header.Get("Retry-After") != "60" {
 			t.Errorf("%s, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 		}
-		if e := r.records.target(t, path+"/never"); e.Outcome.Err != "site: "+errLate.Error() {
-			t.Errorf("%q", e.Outcome.Err)
-		}
+		must.Equal(t, r.records.target(t, path+"/never").Outcome.Err, "site: "+errLate.Error())
 	})
 	for _, q := range r.site.reached() {
-		if strings.Contains(q, "/never") {
-			t.Errorf("%s was sent", q)
-		}
+		must.Lack(t, q, "/never", "was sent")
 	}
 	observed := newPaced(t, p, func(c *Config) { c.Rules = &acl.Rules{Mode: acl.Observe} })
 	turns := 0

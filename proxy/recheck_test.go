@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -80,9 +81,7 @@ func TestARemovedUserLosesItsTunnels(t *testing.T) {
 				switch {
 				case c.why == "":
 					conn.Send(get("", "/after"))
-					if a := conn.Answer("GET"); a.StatusCode != 200 {
-						t.Errorf("after: %s", a.Status)
-					}
+					must.Status(t, conn.Answer("GET").Response, 200, "after")
 				case https == acl.Intercept:
 					conn.Send(get("", "/after"))
 					a := conn.Answer("GET")

@@ -69,9 +69,7 @@ func TestHeed_ARefusalSaysWhereTheNameIsFromThatLedToTheGroup(t *testing.T) {
 		if l := audit.NewLog(slog.NewTextHandler(&log, nil), nil); l.Decided(&e) == nil {
 			l.Ended(&e)
 		}
-		if !strings.Contains(log.String(), want[1]) {
-			t.Errorf("%s: the log has %s", path, log.String())
-		}
+		must.Contain(t, log.String(), want[1], "%s: the log has", path)
 	}
 }
 
@@ -279,17 +277,13 @@ func TestHTTP2RefusalEndsTheStreamOnly(t *testing.T) {
 			t.Errorf("%s: %s %q %v", name, resp.Status, text, err)
 		}
 	}
-	if resp := ask("GET", "/after", nil); resp.StatusCode != 200 {
-		t.Errorf("a new stream: %s", resp.Status)
-	}
+	must.Status(t, ask("GET", "/after", nil), 200, "a new stream")
 	close(release)
 	if text, err := io.ReadAll(open.Body); string(text) != "first rest" || err != nil {
 		t.Errorf("the stream that was open before: %q %v", text, err)
 	}
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "private") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.Lack(t, seen, "private", "the site saw")
 	}
 }
 

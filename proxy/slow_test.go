@@ -42,9 +42,7 @@ func TestHeed_ABodyHasToComeInTime(t *testing.T) {
 		}
 	})
 	e := r.records.target(t, "/late")
-	if !strings.Contains(e.Outcome.Err, "client: limit body_time (1s) reached") {
-		t.Errorf("record %+v", e.Outcome)
-	}
+	must.Contain(t, e.Outcome.Err, "client: limit body_time (1s) reached", "record %+v", e.Outcome)
 	r.awaitLoad("five counted", func(s limit.Status) bool { return s.Reached["body_time"] == 5 })
 }
 

@@ -120,9 +120,7 @@ func TestBodyIsNeverTheNextRequestAtASiteThatDoesNotReadIt(t *testing.T) {
 	})
 	t.Run(string(mitmH2), func(t *testing.T) {
 		for _, method := range methods {
-			if a := r.in(t).ask(mitmH2, question{method: method, host: "careless.test", path: "/page", body: smuggled}); a.StatusCode != 200 {
-				t.Errorf("%s: %s", method, a.Status)
-			}
+			must.Status(t, r.in(t).ask(mitmH2, question{method: method, host: "careless.test", path: "/page", body: smuggled}).Response, 200, method)
 			asked++
 		}
 	})
@@ -147,9 +145,7 @@ func TestBodyEndsTheConnectionToAnUpstreamProxy(t *testing.T) {
 		c.Send(requestTo("careless.test", "GET", prefix, "/page", f.fields...) + f.body)
 		for c.Head("GET").StatusCode == 100 {
 		}
-		if a := r.ask(plain, question{host: "careless.test", path: "/next"}); a.StatusCode != 200 {
-			t.Errorf("%s: the next request gets %s", f.name, a.Status)
-		}
+		must.Status(t, r.ask(plain, question{host: "careless.test", path: "/next"}).Response, 200, "%s: the next request gets", f.name)
 	}
 	if n := careless.smuggled.Load(); n > 0 {
 		t.Errorf("%d of %d bodies were executed as requests", n, len(bodyFramings))

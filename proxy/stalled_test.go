@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -275,8 +276,6 @@ func TestNoTunnelIsEverBlind(t *testing.T) {
 			c = c.TLS(r.trusting("site.test", "http/1.1"))
 		}
 		c.Send(get("", "/private"))
-		if a := c.Answer("GET"); a.StatusCode != 403 {
-			t.Errorf("%s with credentials: %s", m, a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 403, "%s with credentials", m)
 	}
 }

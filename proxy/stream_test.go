@@ -205,9 +205,7 @@ func TestContinueIsTheSitesToGive(t *testing.T) {
 		}
 		<-asked // the next request on the same connection
 		goOn <- true
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("the next request: %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "the next request")
 	})
 }
 
@@ -303,9 +301,7 @@ func TestRFC9110_TrailersPassBothWays(t *testing.T) {
 				t.Errorf("%s: %q, trailer %v", path, a.Body, a.Trailer)
 			}
 			c.Send(get(prefix, "/next"))
-			if a := c.Answer("GET"); a.StatusCode != 200 {
-				t.Errorf("after trailers: %s", a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, 200, "after trailers")
 		})
 		t.Run("h2"+path, func(t *testing.T) {
 			body := struct{ io.Reader }{strings.NewReader("hello")}

@@ -112,9 +112,7 @@ func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {
 		}
 	})
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "%00") {
-			t.Errorf("the site saw %q", seen)
-		}
+		must.Lack(t, seen, "%00", "the site saw")
 	}
 }
 
@@ -213,9 +211,7 @@ func TestOddPercentsOnOneConnection(t *testing.T) {
 		c.Send(post("/%a?1", "Content-Length: 5\r\n\r\n%zz G") + get(prefix, "/%zz?2") +
 			post("/%?3", "Transfer-Encoding: chunked\r\n\r\n3\r\n%zz\r\n0\r\n\r\n") + get(prefix, "/plain?4") + get(prefix, "/%?5"))
 		for n := range 5 {
-			if a := c.Answer("GET"); a.StatusCode != http.StatusOK {
-				t.Errorf("request %d: %s", n, a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, http.StatusOK, "request %d", n)
 		}
 		for _, target := range []string{"/%a?1", "/%zz?2", "/%?3", "/plain?4", "/%?5"} {
 			r.site.last(t, target)

@@ -47,9 +47,7 @@ func TestHeed_APinnedNameOnlyAddsRefusals(t *testing.T) {
 	} {
 		r := newRig(t, hello, pinned(c.pin, c.send))
 		for _, m := range allModes {
-			if got := r.ask(m, question{path: c.path, header: []string{"User-Agent: " + c.userAgent}}); got.StatusCode != c.status {
-				t.Errorf("%s, %s: %d", c.name, m, got.StatusCode)
-			}
+			must.Status(t, r.ask(m, question{path: c.path, header: []string{"User-Agent: " + c.userAgent}}).Response, c.status, "%s, %s", c.name, m)
 		}
 	}
 }
@@ -82,9 +80,7 @@ func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
 			t.Errorf("%s: the record has %+v in mode %q", m, e.Decision, e.Mode)
 		}
 	}
-	if got := r.ask(plain, question{path: "/page"}); got.Header.Get("Proxy-Status") != "" {
-		t.Errorf("an allowed request has the Proxy-Status %q", got.Header.Get("Proxy-Status"))
-	}
+	must.Equal(t, r.ask(plain, question{path: "/page"}).Header.Get("Proxy-Status"), "", "an allowed request has the Proxy-Status")
 }
 
 // An exception lets through what was agreed, for as long as it was agreed.
@@ -145,9 +141,7 @@ func TestHeed_AClientThatMustNameItself(t *testing.T) {
 	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != http.StatusForbidden || !strings.Contains(got.Header.Get("Proxy-Status"), "names no User-Agent") {
 		t.Errorf("unnamed: %d, %q", got.StatusCode, got.Header.Get("Proxy-Status"))
 	}
-	if got := r.ask(plain, question{path: "/page", header: []string{"User-Agent: curl/8"}}); got.StatusCode != 200 {
-		t.Errorf("named: %d", got.StatusCode)
-	}
+	must.Status(t, r.ask(plain, question{path: "/page", header: []string{"User-Agent: curl/8"}}).Response, 200, "named")
 }
 
 // The rules of a file of the operator's count in place of the site's own.
@@ -157,12 +151,8 @@ func TestHeed_AnOwnRobotsTextForAHost(t *testing.T) {
 			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte("User-agent: *\nDisallow: /page\n"))
 		}}}})
 	})
-	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != 403 {
-		t.Errorf("refused by the file: %d", got.StatusCode)
-	}
-	if got := r.ask(plain, question{path: "/private"}); got.StatusCode != 200 {
-		t.Errorf("refused by the site only: %d", got.StatusCode)
-	}
+	must.Status(t, r.ask(plain, question{path: "/page"}).Response, 403, "refused by the file")
+	must.Status(t, r.ask(plain, question{path: "/private"}).Response, 200, "refused by the site only")
 }
 
 // Of a tunnel no path is seen, so that only what is about the whole site counts;

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/refusal"
 )
 
@@ -37,9 +38,7 @@ func TestHeed_RefusalComesInTheFormatAsked(t *testing.T) {
 		if got := a.Header.Get("Content-Type"); got != want || a.StatusCode != 403 {
 			t.Errorf("Accept %q: %s %q, want %q", accept, a.Status, got, want)
 		}
-		if !strings.Contains(a.body, "Refused by heed: robots.txt line 3 Disallow: /private") {
-			t.Errorf("Accept %q: %s", accept, a.body)
-		}
+		must.Contain(t, a.body, "Refused by heed: robots.txt line 3 Disallow: /private", "Accept %q", accept)
 	}
 }
 
@@ -132,9 +131,7 @@ func TestRFC9457_ProblemNamesPieceAndQuotesTheSite(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 		for _, advice := range []string{"curl", "Mozilla/", "another", "instead"} {
-			if strings.Contains(p.Detail, advice) {
-				t.Errorf("the detail suggests another name: %s", p.Detail)
-			}
+			must.Lack(t, p.Detail, advice, "the detail suggests another name")
 		}
 	})
 }

@@ -39,15 +39,11 @@ func TestThrottleRefusal_ALoopingClientGets429(t *testing.T) {
 			}
 			break
 		}
-		if a := r.ask(m, question{path: "/page"}); a.StatusCode != 200 {
-			t.Errorf("what is allowed: %s", a.Status)
-		}
+		must.Status(t, r.ask(m, question{path: "/page"}).Response, 200, "what is allowed")
 	})
 	c := r.from("127.0.0.9")
 	c.Send(get("http://site.test", "/private/other"))
-	if a := c.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("another client: %s", a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 403, "another client")
 }
 
 // What says itself when asking again can help is not asked for before that.

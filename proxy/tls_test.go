@@ -177,9 +177,7 @@ func TestCertificateFollowsTheServerName(t *testing.T) {
 	t.Run("no SNI, CONNECT to a name", func(t *testing.T) {
 		c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.withoutSNI("site.test"))
 		c.Send(get("", "/private"))
-		if a := c.Answer("GET"); a.StatusCode != 403 {
-			t.Errorf("%s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 403)
 	})
 	t.Run("no SNI, CONNECT to an address", func(t *testing.T) {
 		for _, address := range []string{"127.0.0.1", "::1"} {
@@ -192,9 +190,7 @@ func TestCertificateFollowsTheServerName(t *testing.T) {
 	t.Run("SNI in capitals", func(t *testing.T) {
 		c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("SITE.test", "http/1.1"))
 		c.Send(get("", "/page"))
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("%s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200)
 	})
 	if seen := r.site.reached(); len(seen) != 1 {
 		t.Errorf("the site saw %q", seen)
@@ -222,9 +218,7 @@ func TestProtocolIsTheClientsChoice(t *testing.T) {
 			continue
 		}
 		c.Send(get("", "/private"))
-		if a := c.Answer("GET"); a.StatusCode != 403 {
-			t.Errorf("offer %v: %s", offer.protocols, a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 403, "offer %v", offer.protocols)
 	}
 }
 
@@ -240,9 +234,7 @@ func TestSessionsResume(t *testing.T) {
 			c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(config)
 			must.Equal(t, c.State().DidResume, (i > 0), "%s, connection %d: resumed", tls.VersionName(version), i+1)
 			c.Send(get("", "/private"))
-			if a := c.Answer("GET"); a.StatusCode != 403 {
-				t.Errorf("%s", a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, 403)
 			c.Close()
 		}
 	}
@@ -273,9 +265,7 @@ func TestPostQuantumKeyExchangeIsForClientsElsewhere(t *testing.T) {
 			t.Errorf("%s: %s, resumed %v; want %s and %v", c.name, got.CurveID, got.DidResume, c.want, c.resumed)
 		}
 		conn.Send(get("", "/private"))
-		if a := conn.Answer("GET"); a.StatusCode != 403 {
-			t.Errorf("%s: %s", c.name, a.Status)
-		}
+		must.Status(t, conn.Answer("GET").Response, 403, c.name)
 		conn.Close()
 	}
 }

@@ -61,9 +61,7 @@ func TestTransparent_RequestsAreJudgedByTheHostThatTheyName(t *testing.T) {
 			t.Errorf("%s: %s://%s, %v, %q", target, e.Scheme, e.Host, e.Judged, e.Detail)
 		}
 	}
-	if got := r.site.last(t, "/public"); got.Host != "site.test" {
-		t.Errorf("the site was asked as %s", got.Host)
-	}
+	must.Equal(t, r.site.last(t, "/public").Host, "site.test", "the site was asked as")
 	c.Send(originForm("http://site.test/absolute", "site.test")) // RFC 9112 §3.2.2
 	if a := c.Answer("GET"); a.StatusCode != 200 {
 		t.Errorf("absolute form: %s %s", a.Status, a.Body)
@@ -148,9 +146,7 @@ func TestTransparent_NamesThatDoNotAgreeAre421(t *testing.T) {
 	} {
 		c := testkit.Dial(t, r.redirectedTo(a.original, a.change))
 		c.Send(originForm("/public", a.host))
-		if got := c.Answer("GET"); got.StatusCode != a.status {
-			t.Errorf("%s: %s", a.what, got.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, a.status, a.what)
 	}
 	for _, a := range []attempt{
 		{"Host against the hello", elsewhere + ":443", "h1.test", nil, 421},
@@ -159,15 +155,11 @@ func TestTransparent_NamesThatDoNotAgreeAre421(t *testing.T) {
 	} {
 		c := testkit.Dial(t, r.redirectedTo(a.original, a.change)).TLS(r.trusting("site.test", "http/1.1"))
 		c.Send(originForm("/public", a.host))
-		if got := c.Answer("GET"); got.StatusCode != a.status {
-			t.Errorf("%s: %s", a.what, got.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, a.status, a.what)
 	}
 	c := testkit.Dial(t, r.redirectedTo("198.18.0.1:443", given)).TLS(r.trusting("h1.test", "http/1.1"))
 	c.Send(originForm("/public", "h1.test"))
-	if got := c.Answer("GET"); got.StatusCode != 421 {
-		t.Errorf("a hello for another name than was given out: %s", got.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 421, "a hello for another name than was given out")
 }
 
 func TestTransparent_WithoutANameTheAddressIsTheSite(t *testing.T) {
@@ -176,18 +168,12 @@ func TestTransparent_WithoutANameTheAddressIsTheSite(t *testing.T) {
 	r := newRigBefore(t, s)
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", nil))
 	c.Send("GET /private HTTP/1.0\r\n\r\n")
-	if a := c.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("HTTP/1.0: %s", a.Status)
-	}
-	if e := r.records.target(t, "/private"); e.Host != elsewhere {
-		t.Errorf("judged as %s", e.Host)
-	}
+	must.Status(t, c.Answer("GET").Response, 403, "HTTP/1.0")
+	must.Equal(t, r.records.target(t, "/private").Host, elsewhere, "judged as")
 	// A TLS hello without a name: the Host inside names the site, as it does without TLS.
 	c = testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TLS(&tls.Config{InsecureSkipVerify: true})
 	c.Send(originForm("/private/x", "site.test"))
-	if a := c.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("TLS: %s", a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 403, "TLS")
 	if e := r.records.target(t, "/private/x"); e.Host != "site.test" || e.Scheme != "https" {
 		t.Errorf("judged as %s://%s", e.Scheme, e.Host)
 	}
@@ -237,18 +223,14 @@ func TestTransparent_OtherProtocolsPassWhereTheyMay(t *testing.T) {
 	// HTTP is judged all the same.
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", tunnels))
 	c.Send(originForm("/private", "site.test"))
-	if a := c.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("HTTP: %s", a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 403, "HTTP")
 }
 
 func TestTransparent_TheModesOfHTTPSApply(t *testing.T) {
 	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.HostOnly, "h1.test": acl.NoHTTPS}))
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TLS(r.bySite("site.test", "http/1.1"))
 	c.Send(get("", "/public"))
-	if a := c.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("host-only: %s", a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 200, "host-only")
 	c.Close()
 	e := r.tunnelTo(audit.MethodTLS, "site.test")
 	if e.Became() != "tunnelled" || e.Judged != audit.ByHost || e.Decision.Verdict != rules.Allow || !strings.Contains(e.Detail, elsewhere) {
@@ -300,9 +282,7 @@ func TestTransparent_OnlyTheClientsThatMayUseHeed(t *testing.T) {
 	})
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", nil))
 	c.Send(originForm("/public", "site.test"))
-	if a := c.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("%s", a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 403)
 	if _, err := testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TryTLS(r.trusting("site.test")); err == nil {
 		t.Error("there was a handshake")
 	}

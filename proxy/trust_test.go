@@ -69,12 +69,8 @@ func TestTheThirdTunnelIsAnsweredWithTheCure(t *testing.T) {
 	r := newRig(t, hello)
 	r.rejectCA("site.test", "A/1", 1)
 	r.rejectCA("site.test", "A/1", 2)
-	if a := r.askConnect("site.test", "B/1"); a.StatusCode != 200 {
-		t.Errorf("another client: %s", a.Status)
-	}
-	if a := r.askConnect("h1.test", "A/1"); a.StatusCode != 200 {
-		t.Errorf("another host: %s", a.Status)
-	}
+	must.Status(t, r.askConnect("site.test", "B/1").Response, 200, "another client")
+	must.Status(t, r.askConnect("h1.test", "A/1").Response, 200, "another host")
 	for range 2 {
 		a := r.askConnect("site.test", "A/1")
 		if want := "403 heed's CA is not trusted by this client: see http://" + r.addr + "/"; a.Status != want {
@@ -110,15 +106,11 @@ func TestABrowserThatIgnoresCertificateErrorsIsServed(t *testing.T) {
 	for i := range parallel {
 		c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: A/1").TLS(ignoring)
 		c.Send(get("", "/page"))
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("retry %d: %s", i, a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "retry %d", i)
 	}
 	r.rejectCA("site.test", "A/1", parallel+1)
 	r.rejectCA("site.test", "A/1", parallel+2)
-	if a := r.askConnect("site.test", "A/1"); a.StatusCode != 200 {
-		t.Errorf("a later one: %s", a.Status)
-	}
+	must.Status(t, r.askConnect("site.test", "A/1").Response, 200, "a later one")
 }
 
 // A plain request in a tunnel shows nothing of what the client makes of the CA.
@@ -129,9 +121,7 @@ func TestPlainRequestInATunnelIsNoAcceptanceOfTheCA(t *testing.T) {
 	plain.Answer("GET")
 	r.rejectCA("site.test", "A/1", 1)
 	r.rejectCA("site.test", "A/1", 2)
-	if a := r.askConnect("site.test", "A/1"); a.StatusCode != 403 {
-		t.Errorf("the rejection is not explained: %s", a.Status)
-	}
+	must.Status(t, r.askConnect("site.test", "A/1").Response, 403, "the rejection is not explained")
 }
 
 // A program that shares its address and its User-Agent with another that trusts the CA
@@ -161,9 +151,7 @@ func TestWhoTrustsTheCAIsNotRefusedForAnother(t *testing.T) {
 		}
 		r.awaitRejections("site.test", n+1) // recorded all the same
 	}
-	if a := r.askConnect("site.test", ""); a.StatusCode != 200 {
-		t.Errorf("%s", a.Status)
-	}
+	must.Status(t, r.askConnect("site.test", "").Response, 200)
 }
 
 // A spare connection of a client that trusts the CA is no rejection, be its
@@ -182,9 +170,7 @@ func TestSpareConnectionsAreNoRejection(t *testing.T) {
 		t.Error("the session was not resumed")
 	}
 	resumed.Close()
-	if a := r.askConnect("site.test", ""); a.StatusCode != 200 {
-		t.Errorf("%s", a.Status)
-	}
+	must.Status(t, r.askConnect("site.test", "").Response, 200)
 	for _, e := range r.records.all() {
 		if e.Decision.Reason == rules.ReasonUntrusted {
 			t.Errorf("recorded: %+v", e)
@@ -219,9 +205,7 @@ func TestClientsPrintTheCure(t *testing.T) {
 				run()
 				r.in(t).awaitRejections(host, n+1)
 			}
-			if said := run(); !strings.Contains(said, phrase) {
-				t.Errorf("it prints:\n%s", said)
-			}
+			must.Contain(t, run(), phrase, "it prints")
 		})
 	}
 }
@@ -239,9 +223,7 @@ func TestHeed_ThePageNamesTheCure(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
-	if strings.Contains(body, "ADDR") {
-		t.Error("a place is left open")
-	}
+	must.Lack(t, body, "ADDR", "a place is left open")
 }
 
 // A client that opens several tunnels at once and drops all but one has rejected

@@ -83,9 +83,7 @@ func TestHeed_AHostOnlyTunnelIsRefusedToWhoIsBarredFromEverything(t *testing.T) 
 	if a.Status != "403 Refused by heed: robots.txt line 7 Disallow: /, for all of site.test" || proxyStatusOf(t, a.Header) != "http_request_denied" {
 		t.Errorf("%s %v", a.Status, a.Header)
 	}
-	if !strings.Contains(string(a.Body), `"line": 7`) {
-		t.Errorf("body %s", a.Body)
-	}
+	must.Contain(t, string(a.Body), `"line": 7`, "body")
 	e := r.connectTo("site.test")
 	if e.Judged != audit.ByHost || e.Decision.Verdict != rules.Refuse || e.Decision.Line != 7 {
 		t.Errorf("record %+v", e)
@@ -104,9 +102,7 @@ func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
 	for host, status := range map[string]int{"ill.test": 502, "down.test": 502} {
 		c := testkit.Dial(t, r.addr)
 		c.Send("CONNECT " + host + ":443 HTTP/1.1\r\nHost: x\r\n\r\n")
-		if a := c.Answer("CONNECT"); a.StatusCode != status {
-			t.Errorf("%s: %s", host, a.Status)
-		}
+		must.Status(t, c.Answer("CONNECT").Response, status, host)
 	}
 	sick := newSite(t, hello)
 	certFile, keyFile := sick.ca.Leaf(t, "sick.test")
@@ -130,9 +126,7 @@ func TestHeed_ATunnelIsRecordedAsNotJudged(t *testing.T) {
 	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.Tunnel}))
 	c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: BadBot/1").TLS(r.bySite("site.test", "http/1.1"))
 	c.Send(get("", "/private"))
-	if a := c.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("%s", a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 200)
 	c.Close()
 	e := r.connectTo("site.test")
 	if e.Judged != audit.NotJudged || e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonTunnel || e.Policy != nil {
@@ -145,26 +139,20 @@ func TestHeed_ATunnelIsRecordedAsNotJudged(t *testing.T) {
 	}
 	other := testkit.Dial(t, r.addr).Connect("h1.test:443").TLS(r.trusting("h1.test", "http/1.1"))
 	other.Send(requestTo("h1.test", "GET", "", "/private"))
-	if a := other.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("a host that is not named: %s", a.Status)
-	}
+	must.Status(t, other.Answer("GET").Response, 403, "a host that is not named")
 }
 
 func TestHeed_HTTPSCanBeRefused(t *testing.T) {
 	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.NoHTTPS}))
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\n\r\n")
-	if a := c.Answer("CONNECT"); a.StatusCode != 403 {
-		t.Errorf("%s", a.Status)
-	}
+	must.Status(t, c.Answer("CONNECT").Response, 403)
 	if e := r.connectTo("site.test"); e.Decision.Reason != rules.ReasonAccess {
 		t.Errorf("record %+v", e)
 	}
 	plainly, prefix := r.raw(plain)
 	plainly.Send(get(prefix, "/page"))
-	if a := plainly.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("http: %s", a.Status)
-	}
+	must.Status(t, plainly.Answer("GET").Response, 200, "http")
 }
 
 // A tunnel that is not intercepted goes to 443, or to the ports listed.
@@ -211,14 +199,10 @@ func TestTrap10And19_TheServerNameOfATunnelIsItsHost(t *testing.T) {
 			silent.InsecureSkipVerify = true
 			c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(silent)
 			c.Send(get("", "/a"))
-			if a := c.Answer("GET"); a.StatusCode != 200 {
-				t.Errorf("no server name: %s", a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, 200, "no server name")
 			capitals := testkit.Dial(t, r.addr).Connect("SITE.test.:443").TLS(r.bySite("site.TEST", "http/1.1"))
 			capitals.Send(get("", "/b"))
-			if a := capitals.Answer("GET"); a.StatusCode != 200 {
-				t.Errorf("capitals: %s", a.Status)
-			}
+			must.Status(t, capitals.Answer("GET").Response, 200, "capitals")
 		})
 	}
 }

@@ -315,12 +315,8 @@ func TestUse_ARedirectIsNotAPage(t *testing.T) {
 	s.robots = "User-agent: *\nDisallow: /private\n"
 	r := newRigBefore(t, s, purposeOf(signal.PurposeSearch))
 	for path, want := range map[string]int{"/old": http.StatusMovedPermanently, "/gone": http.StatusGone, "/new": http.StatusForbidden} {
-		if got := r.ask(plain, question{path: path}); got.StatusCode != want {
-			t.Errorf("%s: %d, want %d", path, got.StatusCode, want)
-		}
-		if e := r.records.target(t, path); !strings.Contains(e.Outcome.Signals, "noindex") {
-			t.Errorf("%s: recorded %q", path, e.Outcome.Signals)
-		}
+		must.Status(t, r.ask(plain, question{path: path}).Response, want, path)
+		must.Contain(t, r.records.target(t, path).Outcome.Signals, "noindex", "%s: recorded", path)
 	}
 }
 
@@ -334,9 +330,7 @@ func TestUse_AConfirmedPageKeepsItsVerdict(t *testing.T) {
 			t.Errorf("%v: %d %s", fields, got.StatusCode, got.body)
 		}
 	}
-	if got := r.ask(plain, question{path: "/other", header: []string{`If-None-Match: "1"`}}); got.StatusCode != http.StatusNotModified {
-		t.Errorf("of a page that was not judged: %d", got.StatusCode)
-	}
+	must.Status(t, r.ask(plain, question{path: "/other", header: []string{`If-None-Match: "1"`}}).Response, http.StatusNotModified, "of a page that was not judged")
 }
 
 // The head of a page that does not come is not waited for longer than maxWait; what has
@@ -381,9 +375,7 @@ func TestUse_ASlowHead(t *testing.T) {
 			if err != nil || string(first)+string(rest) != "<html><head><title>slow</title>" {
 				t.Errorf("%q %q %v", first, rest, err)
 			}
-			if e := r.records.target(t, "/page"); !strings.Contains(e.Outcome.Signals, `"unfinished"`) {
-				t.Errorf("recorded: %s", e.Outcome.Signals)
-			}
+			must.Contain(t, r.records.target(t, "/page").Outcome.Signals, `"unfinished"`, "recorded")
 		})
 	}
 }
@@ -397,9 +389,7 @@ func TestUse_PagesThatAreNotReadAreNotTakenForAllowed(t *testing.T) {
 	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != 200 || !strings.Contains(got.body, "noindex") {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
-	if e := r.records.target(t, "/page"); !strings.Contains(e.Outcome.Signals, `"page":"unwanted"`) {
-		t.Errorf("recorded: %q", e.Outcome.Signals)
-	}
+	must.Contain(t, r.records.target(t, "/page").Outcome.Signals, `"page":"unwanted"`, "recorded")
 }
 
 func TestUse_AnnotatedAnswersNameTheVerdict(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -54,8 +55,6 @@ func TestUse_TooManyStatementsRefuseAPurpose(t *testing.T) {
 		if refused := got.StatusCode == http.StatusForbidden; refused != (purposes != nil) || refused != (e.Decision.Reason == rules.ReasonTooComplex) {
 			t.Errorf("%v: %d, recorded %+v", purposes, got.StatusCode, e.Decision)
 		}
-		if !strings.Contains(e.Signals, `"too_complex":true`) {
-			t.Errorf("%v: recorded %q", purposes, e.Signals)
-		}
+		must.Contain(t, e.Signals, `"too_complex":true`, "%v: recorded", purposes)
 	}
 }

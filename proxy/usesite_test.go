@@ -359,9 +359,7 @@ func TestUse_WithoutAPurposeAStatementIsRecordedOnly(t *testing.T) {
 	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != 200 || got.Header.Get("Robots-Verdict") != "" {
 		t.Errorf("%d %v", got.StatusCode, got.Header)
 	}
-	if got := r.ask(plain, question{path: "/private"}); got.StatusCode != 403 {
-		t.Errorf("%d", got.StatusCode)
-	}
+	must.Status(t, r.ask(plain, question{path: "/private"}).Response, 403)
 	e := r.records.target(t, "/page")
 	if !strings.Contains(e.Outcome.Signals, "noarchive") || strings.Contains(e.Outcome.Signals, "noindex") || e.Signals != "" || e.Outcome.Late != nil || e.Purposes != nil {
 		t.Errorf("recorded: %+v", e)

@@ -113,21 +113,15 @@ func TestHeed_WebSocketHandshakeIsJudged(t *testing.T) {
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(webSocketHandshake(prefix, "/private/chat"))
-		if a := c.Answer("GET"); a.StatusCode != 403 {
-			t.Errorf("%s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 403)
 		c.Send(get(prefix, "/page", "Connection: Upgrade", "Upgrade: h2c"))
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("another upgrade: %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "another upgrade")
 		if got := r.site.last(t, "/page").Header.Get("Upgrade"); got != "" {
 			t.Errorf("Upgrade: %s went through", got)
 		}
 	})
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "private") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.Lack(t, seen, "private", "the site saw")
 	}
 }
 
@@ -141,9 +135,7 @@ func TestHeed_DeclinedHandshakeIsAnOrdinaryAnswer(t *testing.T) {
 			t.Errorf("%s %q", a.Status, a.Body)
 		}
 		c.Send(get(prefix, "/next"))
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Errorf("the next request: %s", a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200, "the next request")
 	})
 	r.records.await(t, "the page", func(e *audit.Entry) bool { return e.Target == "/page" && e.Outcome.Status == 200 })
 }

@@ -1,9 +1,9 @@
 package rules_test
 
 import (
-	"reflect"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -17,9 +17,7 @@ func TestHeed_DroppedPiecesAreExplainedWithTheirReason(t *testing.T) {
 		"curl/8.0": nil,
 		"":         nil,
 	} {
-		if got := rules.Identify(agent).Dropped(); !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %+v, want %+v", agent, got, want)
-		}
+		must.Same(t, rules.Identify(agent).Dropped(), want, "%q", agent)
 	}
 	if got := rules.Declare("Mozilla/5.0").Dropped(); got != nil {
 		t.Errorf("declared: %+v", got)

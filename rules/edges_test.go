@@ -96,8 +96,6 @@ func TestHeed_HTMLWithoutARuleIsNoFile(t *testing.T) {
 		}
 		flagged := p.Source().Note != ""
 		must.Equal(t, flagged, want == rules.ReasonRobotsUnavailable, "%q: note %q", body, p.Source().Note)
-		if again := p.With(rules.Source{State: rules.Available}); again.Source().State != p.Source().State {
-			t.Errorf("%q: a confirmed copy is in state %v", body, again.Source().State)
-		}
+		must.Equal(t, p.With(rules.Source{State: rules.Available}).Source().State, p.Source().State, "%q: a confirmed copy is in state", body)
 	}
 }

@@ -90,9 +90,7 @@ func TestHeed_RateHintsAllocateNothing(t *testing.T) {
 	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: one\nCrawl-delay: 3\n\nUser-agent: *\nDisallow: /p\n"))
 	agents := []*rules.Agent{rules.Identify("one/1"), rules.Identify("two/1")}
 	if n := testing.AllocsPerRun(100, func() {
-		if len(p.RateHints(agents[0])) != 1 {
-			t.Error("no rate hint")
-		}
+		must.Equal(t, len(p.RateHints(agents[0])), 1, "no rate hint")
 		p.RateHints(agents[1])
 	}); n > 0 {
 		t.Errorf("%v allocations", n)

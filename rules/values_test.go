@@ -244,9 +244,7 @@ License: https://site.test/l.xml
 		"CBot":          {1, 10},
 		"ABot and CBot": {1, 3, 5, 8},
 	} {
-		if got := delays(agent); !slices.Equal(got, want) {
-			t.Errorf("delays of %s stand on lines %v, want %v", agent, got, want)
-		}
+		must.Same(t, delays(agent), want, "delays of %s stand on lines", agent)
 	}
 	var told []string
 	for _, kind := range []rules.FieldKind{rules.CrawlDelay, rules.Sitemap, rules.License} {
@@ -261,7 +259,5 @@ License: https://site.test/l.xml
 		`1 crawl-delay 9`, `10 crawl-delay 4`,
 		`6 sitemap https://site.test/s.xml`, `11 license https://site.test/l.xml`,
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("got  %q\nwant %q", told, want)
-	}
+	must.Same(t, told, want)
 }

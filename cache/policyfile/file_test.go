@@ -373,9 +373,7 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	if n := right(t, f, want); n != 0 {
 		t.Logf("%d were still found", n)
 	}
-	if !strings.Contains(heard.String(), "set aside") {
-		t.Errorf("the log heard %q", heard)
-	}
+	must.Contain(t, heard.String(), "set aside", "the log heard %q", heard)
 	k := f.ForRoute("")
 	k.Save("key", []byte("r"), nil)
 	f.Flush()
@@ -389,9 +387,7 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	if k.Save("third", []byte("r"), nil) {
 		t.Error("something is still saved")
 	}
-	if !strings.Contains(heard.String(), "is damaged again: nothing is kept on disk until the next start") {
-		t.Errorf("the log heard %q", heard)
-	}
+	must.Contain(t, heard.String(), "is damaged again: nothing is kept on disk until the next start", "the log heard %q", heard)
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}

@@ -476,9 +476,7 @@ func TestHeed_ARowOfOtherTypesIsDamage(t *testing.T) {
 		k.Save("new", []byte("r"), nil)
 		f.Flush()
 		holds(t, k, "new", "r", "")
-		if !strings.Contains(heard.String(), "set aside") {
-			t.Errorf("%s: the log heard %q", name, heard)
-		}
+		must.Contain(t, heard.String(), "set aside", "%s: the log heard %q", name, heard)
 		closeFile(t, f)
 	}
 }

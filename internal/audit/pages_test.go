@@ -40,9 +40,7 @@ func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 	_ = l.Decided(whole)
 	l.Ended(whole)
 	l.tick(time.Now())
-	if strings.Contains(out.String(), `"msg":"page"`) {
-		t.Error("a page is logged while it loads")
-	}
+	must.Lack(t, out.String(), `"msg":"page"`, "a page is logged while it loads")
 	l.tick(time.Now().Add(3 * time.Second))
 	all := lines(t, &out)
 	last := all[len(all)-1]

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -33,9 +34,7 @@ func TestRecording_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *t
 	if !slices.Equal(first.ended, want) || !slices.Equal(last.ended, want) || e.Decision != want[0] {
 		t.Errorf("recorded %+v and %+v, the entry says %+v", first.ended, last.ended, e.Decision)
 	}
-	if !slices.Equal(observer.ended, want) {
-		t.Errorf("observed: %+v", observer.ended)
-	}
+	must.Same(t, observer.ended, want, "observed")
 }
 
 func TestRecording_AnObserverSeesADecisionOnceAtItsEnd(t *testing.T) {

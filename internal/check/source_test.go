@@ -13,14 +13,10 @@ func TestParsedTextsAreBounded(t *testing.T) {
 	p := newParsed(rules.Standard)
 	o, _ := must.Two(rules.ParseURL("http://h.test/"))(t)
 	same := p.policy(o, someRules)
-	if p.policy(o, someRules) != same {
-		t.Error("the same text was parsed twice")
-	}
+	must.Equal(t, p.policy(o, someRules), same, "the same text was parsed twice")
 	other, _ := must.Two(rules.ParseURL("http://other.test/"))(t)
 	sitemap := someRules + "Sitemap: https://h.test/map.xml\n"
-	if p.policy(o, sitemap) != p.policy(other, sitemap) {
-		t.Error("a text that means the same everywhere was parsed twice")
-	}
+	must.Equal(t, p.policy(o, sitemap), p.policy(other, sitemap), "a text that means the same everywhere was parsed twice")
 	bound := "User-agent: *\nDisallow: http://h.test/a\n"
 	if at := p.policy(other, bound).Decide(nil, rules.NewTarget("/a")); at.Verdict != rules.Allow {
 		t.Errorf("a rule for another origin counts: %+v", at)

@@ -57,8 +57,6 @@ func TestHeed_TheExplanationHasTheSettingsOfTheClient(t *testing.T) {
 				lines = s.Lines
 			}
 		}
-		if !strings.Contains(strings.Join(lines, "\n")+"\n", c.want+"\n") {
-			t.Errorf("%s at %s lacks %q: %q", c.client, c.url, c.want, lines)
-		}
+		must.Contain(t, strings.Join(lines, "\n")+"\n", c.want+"\n", "%s at %s lacks %q: %q", c.client, c.url, c.want, lines)
 	}
 }

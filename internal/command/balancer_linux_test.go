@@ -189,9 +189,7 @@ func turnsOfClients(t *testing.T, balancer string, heeds []*testkit.Heed) {
 		order = append(order, <-arrived)
 	}
 	all.Wait() // HAProxy, which ends with the test, has passed all answers on
-	if few := strings.Join(order[6:], ""); strings.Contains(few, "few") {
-		t.Errorf("the client with few requests came last: %v", order)
-	}
+	must.Lack(t, strings.Join(order[6:], ""), "few", "the client with few requests came last: %v", order)
 }
 
 func dialFrom(t *testing.T, from, to string) net.Conn {

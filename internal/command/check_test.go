@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,9 +52,7 @@ func TestCheckAsJSON(t *testing.T) {
 		URL: "https://h.test/private?a=<b>", Agent: "GoodBot/1.0", Allowed: true, Reason: "rule",
 		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Role: "seen", Robots: robots, By: "file", State: "available", Profile: "standard", Names: []string{"GoodBot"},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	must.Same(t, got, want)
 }
 
 // What heed judges in a request, heed check judges in a URL.

@@ -126,9 +126,7 @@ func TestConfigShow_ShowsWhatWasChanged(t *testing.T) {
 		}
 	}
 	s := heed(t, "", "config", "show", "--changed", "--json", "--no-config", "--listen", "127.0.0.2:3128")
-	if !strings.Contains(s.out, `"settings":{"listen":"127.0.0.2:3128"}`) {
-		t.Errorf("%+v", s)
-	}
+	must.Contain(t, s.out, `"settings":{"listen":"127.0.0.2:3128"}`, "%+v", s)
 }
 
 // What heed shows can be used as settings again, and means the same.

@@ -417,9 +417,7 @@ func TestConfigCheckTriesTheStore(t *testing.T) {
 	if errs, code := check(url, "--try"); code != 0 {
 		t.Errorf("a store that works: exit %d\n%s", code, errs)
 	}
-	if n := server.Count("exists", "heed:1:heeds"); n != 0 {
-		t.Error("the check counts as a heed")
-	}
+	must.Equal(t, server.Count("exists", "heed:1:heeds"), 0, "the check counts as a heed")
 	for store, want := range map[string]string{
 		"redis://heed:secret@" + server.Addr: "WRONGPASS", url + "?cluster=true": "no Cluster", url + "?master=heeds": "no Sentinel",
 		"redis://deaf:word@" + server.Addr: "subscribe", "redis://" + testkit.FreeAddr(t): "refused",

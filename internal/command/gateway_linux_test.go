@@ -73,9 +73,7 @@ func gateway(t *testing.T, mode, count string) {
 	}
 	got := "\n" + string(out)
 	for _, want := range gatewayLines {
-		if !strings.Contains(got, "\n"+want) {
-			t.Errorf("%q is not in it", want)
-		}
+		must.Contain(t, got, "\n"+want, "%q is not in it", want)
 	}
 	if os.Getuid() == 0 && mode == "redirect" && !strings.Contains(got, "\nuser-1002: 200 403 200\nuser-1003-is-not-redirected: 200\n") {
 		t.Error("the programs of one user are not judged, or those of another are redirected")
@@ -89,9 +87,7 @@ func gateway(t *testing.T, mode, count string) {
 	if asked := got[strings.Index(got, "the site was asked for:"):]; strings.Contains(asked, "/private HTTP/2.0") || strings.Contains(asked, "/private HTTP/1.1 site") {
 		t.Error("a refused page reached the site")
 	}
-	if !strings.Contains(got, " its connection to 203.0.114.2:80 was redirected to heed ") {
-		t.Error("heed why does not name the original destination")
-	}
+	must.Contain(t, got, " its connection to 203.0.114.2:80 was redirected to heed ", "heed why does not name the original destination")
 	t.Log(got)
 }
 

@@ -218,12 +218,8 @@ func testLeaks(t *testing.T, upstream bool) {
 	if upstream && !strings.Contains(atUpstream.text(), spelled("heed", upstreamPassword)[4]) {
 		t.Error("heed does not show the upstream proxy its password, so that nothing was tested")
 	}
-	if !strings.Contains(h.Stderr(), `"user":"ann"`) {
-		t.Error("the log does not tell the user")
-	}
-	if !strings.Contains(atSite.text(), spelled("guest", sitePassword)[4]) {
-		t.Error("the site did not get the password that was meant for it")
-	}
+	must.Contain(t, h.Stderr(), `"user":"ann"`, "the log does not tell the user")
+	must.Contain(t, atSite.text(), spelled("guest", sitePassword)[4], "the site did not get the password that was meant for it")
 }
 
 func writeSecret(t *testing.T, path, text string) string {

@@ -102,9 +102,7 @@ func TestGrammarFor_HoldsTheVerbThatIsNamed(t *testing.T) {
 		if verb == "help" {
 			want = whole
 		}
-		if got := nodes(grammarFor([]string{verb, "--help"})); !maps.Equal(got, want) {
-			t.Errorf("%s: the grammar is %q, want %q", verb, got, want)
-		}
+		must.Same(t, nodes(grammarFor([]string{verb, "--help"})), want, "%s: the grammar", verb)
 	}
 	for _, args := range [][]string{nil, {""}, {"--help"}, {"audi"}, {"Audit"}, {"version"}} {
 		if got := nodes(grammarFor(args)); !maps.Equal(got, whole) {
@@ -123,9 +121,7 @@ func TestManual_ListsEveryCommandAndFlag(t *testing.T) {
 			t.Errorf("the topic commands has no heading %q", path)
 			continue
 		}
-		if !strings.Contains(text, verb.Help) {
-			t.Errorf("%s: the topic commands does not contain %q", path, verb.Help)
-		}
+		must.Contain(t, text, verb.Help, "%s: the topic commands does not contain %q", path, verb.Help)
 		var flags []string
 		for _, flag := range verb.Flags {
 			if !flag.Hidden {
@@ -150,9 +146,7 @@ func TestFlags_AWindowOfTimeHasOneSetOfNames(t *testing.T) {
 			for _, pair := range [][]string{{"since", "from"}, {"until", "to"}} {
 				if slices.Contains(names, pair[0]) || slices.Contains(names, pair[1]) {
 					found++
-					if !slices.Equal(names, pair) {
-						t.Errorf("%s: a flag is named %v, want %v", verb.Path(), names, pair)
-					}
+					must.Same(t, names, pair, "%s: a flag is named", verb.Path())
 				}
 			}
 		}
@@ -235,9 +229,7 @@ func TestManual_SettingsHasProxyTOML(t *testing.T) {
 	t.Parallel()
 	shown, found := strings.ReplaceAll(heed(t, "", "help", "settings").out, "\n    ", "\n"), map[string][]string{}
 	file := string(testkit.BuiltIn(t))
-	if !strings.Contains(shown, strings.TrimSpace(file)) {
-		t.Error("the topic settings does not end with proxy.toml")
-	}
+	must.Contain(t, shown, strings.TrimSpace(file), "the topic settings does not end with proxy.toml")
 	keys(reflect.TypeFor[config.Config](), "", found)
 	_, top, _ := strings.Cut(file, "most people change")
 	top, _, _ = strings.Cut(top, "\n\n")
@@ -271,9 +263,7 @@ func TestManual_ListsEveryReasonWithItsStatusInTheWordsOfReports(t *testing.T) {
 		}
 	}
 	for _, c := range reason.Classes() {
-		if !strings.Contains(answers, "\n    "+c.String()+" ") {
-			t.Errorf("the topic answers does not explain the class %q", c)
-		}
+		must.Contain(t, answers, "\n    "+c.String()+" ", "the topic answers does not explain the class %q", c)
 	}
 }
 
@@ -282,9 +272,7 @@ func TestManual_ListsTheStatusOfEveryLimit(t *testing.T) {
 	_, row, _ := strings.Cut(topic(t, "answers"), "\n- `limit`, ")
 	row, _, _ = strings.Cut(row, "\n- ")
 	for kind := limit.Connections; kind <= limit.OpenFiles; kind++ {
-		if !strings.Contains(row, strconv.Itoa(kind.Status())) {
-			t.Errorf("the topic answers does not list %d, the status of %s", kind.Status(), kind)
-		}
+		must.Contain(t, row, strconv.Itoa(kind.Status()), "the topic answers does not list %d, the status of %s", kind.Status(), kind)
 	}
 }
 
@@ -495,9 +483,7 @@ func TestHelp_PrintsTopicsAndCommands(t *testing.T) {
 	t.Parallel()
 	list := heed(t, "", "help")
 	for _, topic := range manual.Topics() {
-		if !strings.Contains(list.out, fmt.Sprintf("\n  %-13s %s\n", topic.Name, topic.Title)) {
-			t.Errorf("`heed help` does not list %s", topic.Name)
-		}
+		must.Contain(t, list.out, fmt.Sprintf("\n  %-13s %s\n", topic.Name, topic.Title), "`heed help` does not list %s", topic.Name)
 		if topic.Section == "" || !strings.Contains(list.out, "\n"+topic.Section+"\n") {
 			t.Errorf("`heed help` has no section %q", topic.Section)
 		}

@@ -33,9 +33,7 @@ func TestManual_CommandsAboutTheRecordAreRunByScripts(t *testing.T) {
 			}
 			found++
 			command, _, _ = strings.Cut(strings.TrimSpace(command), " > ")
-			if !strings.Contains(scripts, "\nexec "+bare.Replace(command)+"\n") {
-				t.Errorf("%s: no script runs %q", name, command)
-			}
+			must.Contain(t, scripts, "\nexec "+bare.Replace(command)+"\n", "%s: no script runs %q", name, command)
 		}
 	}
 	if found < 15 {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"heed/internal/tools/testkit"
@@ -44,8 +43,6 @@ func TestANetworkWithNoOtherWayOut(t *testing.T) {
 		"the site was asked for:  2 GET /page.html 1 GET /robots.txt", // one of the two is the story's own, before the bot's
 		"recorded: 1 allowed, 3 refused",
 	} {
-		if !strings.Contains("\n"+got, "\n"+want) {
-			t.Errorf("%q is not in it:\n%s", want, got)
-		}
+		must.Contain(t, "\n"+got, "\n"+want, "%q is not in it:\n%s", want, got)
 	}
 }

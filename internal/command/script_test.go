@@ -323,9 +323,7 @@ func (s *story) endBackground() {
 		if err != nil {
 			s.t.Errorf("the background heed's log: %v", err)
 		}
-		if strings.Contains(string(log), "DATA RACE") {
-			s.t.Errorf("the background heed has a data race:\n%s", log)
-		}
+		must.Lack(s.t, string(log), "DATA RACE", "the background heed has a data race")
 	}
 }
 

@@ -133,9 +133,7 @@ func TestOnATerminalOnlyHeedsOwnColoursAreObeyed(t *testing.T) {
 		screen, _ := io.ReadAll(person) // ends with an error when the last program has let go of it
 		_ = cmd.Wait()                  // what it says of the file is another test's
 		shown := string(screen)
-		if !strings.Contains(shown, "\x1b[31m") {
-			t.Errorf("%q: no colour: %q", args[0], shown)
-		}
+		must.Contain(t, shown, "\x1b[31m", "%q: no colour", args[0])
 		for _, own := range []string{"\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m", "\r\n"} {
 			shown = strings.ReplaceAll(shown, own, "")
 		}

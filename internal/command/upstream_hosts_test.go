@@ -65,9 +65,7 @@ ports = [%s]
 	for _, text := range []string{"near.test is reached directly", "localhost, 127.0.0.1 is reached through env:SOCKS"} {
 		h.AwaitText(text)
 	}
-	if strings.Contains(h.Stderr(), testkit.UpstreamPassword) {
-		t.Error("the log contains the password")
-	}
+	must.Lack(t, h.Stderr(), testkit.UpstreamPassword, "the log contains the password")
 }
 
 // certSite answers under any name, with a certificate of its CA for each, and says
@@ -176,9 +174,7 @@ func TestWhichCertificatesOfAHostAreAccepted(t *testing.T) {
 	if _, err := c.Get("https://any-tunnel.test/page"); err == nil || !strings.Contains(err.Error(), "its certificate is signed by an authority that heed does not trust") {
 		t.Errorf("a tunnel through a proxy with an untrusted certificate ends in %v", err)
 	}
-	if log := squid.Log(); strings.Contains(log, "CONNECT") {
-		t.Errorf("a proxy that cannot be trusted was asked:\n%s", log)
-	}
+	must.Lack(t, squid.Log(), "CONNECT", "a proxy that cannot be trusted was asked")
 	for _, text := range []string{"the certificate of any.test is NOT VERIFIED", "(a test server)", "cert.test is verified by the hash of its certificate only", "(an appliance)"} {
 		h.AwaitText(text)
 	}

@@ -104,9 +104,7 @@ func (f *far) visit(t *testing.T, options testkit.Options) string {
 			t.Error("a refused address reached the site")
 		}
 	}
-	if said := h.Stderr(); strings.Contains(said, testkit.UpstreamPassword) {
-		t.Errorf("the log contains the password:\n%s", said)
-	}
+	must.Lack(t, h.Stderr(), testkit.UpstreamPassword, "the log contains the password")
 	return h.Stderr()
 }
 
@@ -132,9 +130,7 @@ func TestSitesAndTheirRobotsTxtAreReachedThroughSquid(t *testing.T) {
 				f.visit(t, testkit.Options{Config: f.config(u.String(), "")})
 				squid.AwaitLog("GET "+f.web+"/robots.txt "+who+" 200", "GET "+f.web+"/page.txt "+who+" 200",
 					"CONNECT "+strings.TrimPrefix(f.secure, "https://")+" "+who+" 200", "CONNECT "+strings.TrimPrefix(f.tunnel, "https://")+" "+who+" 200")
-				if strings.Contains(squid.Log(), "private") {
-					t.Errorf("a refused address went to the proxy:\n%s", squid.Log())
-				}
+				must.Lack(t, squid.Log(), "private", "a refused address went to the proxy")
 			})
 		}
 	}
@@ -203,9 +199,7 @@ func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
 			if status != http.StatusBadGateway || !strings.Contains(proxyStatus, "error="+want) {
 				t.Errorf("%d, Proxy-Status %s\n%s", status, proxyStatus, body)
 			}
-			if !strings.Contains(body, "[upstream] proxy") {
-				t.Errorf("the answer does not say whose fault it is:\n%s", body)
-			}
+			must.Contain(t, body, "[upstream] proxy", "the answer does not say whose fault it is")
 			if strings.Contains(body, "wrong") || strings.Contains(h.Stderr(), "wrong") {
 				t.Errorf("the answer or the log contains the password:\n%s\n%s", body, h.Stderr())
 			}

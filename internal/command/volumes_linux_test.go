@@ -150,9 +150,7 @@ func TestHeed_StartsAgainOnAVolumeOfAPlatform(t *testing.T) {
 				}
 				return err
 			}))
-			if again := testkit.Read(t, filepath.Join(p.state, "ca-key.pem")); again != key {
-				t.Error("the CA is another")
-			}
+			must.Equal(t, testkit.Read(t, filepath.Join(p.state, "ca-key.pem")), key, "the CA is another")
 			if h = p.once(site.URL, group); strings.Contains(h.Stderr(), "could be") || !strings.Contains(h.Stderr(), "members of a group are trusted") {
 				t.Errorf("without a change of the platform:\n%s", h.Stderr())
 			}

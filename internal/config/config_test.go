@@ -81,9 +81,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Admin:    AdminConfig{Hosts: []string{}},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("built in: %+v\nwant:     %+v", got, want)
-	}
+	must.Same(t, got, want, "built in")
 }
 
 func TestHeed_ProxyTomlHasEverySettingWithARemark(t *testing.T) {
@@ -161,9 +159,7 @@ response_header_timeout = "1h30m"
 		Log:     LogConfig{Format: "auto", Level: "info"},
 	}
 	c.lines = nil
-	if !reflect.DeepEqual(*c, want) {
-		t.Errorf("got  %+v\nwant %+v", *c, want)
-	}
+	must.Same(t, *c, want)
 }
 
 // A proxy.toml that others can change is used when it is named, or says what is built in:
@@ -203,16 +199,12 @@ func TestHeed_HashFollowsTheSettingsAndNotTheFile(t *testing.T) {
 		return c
 	}
 	plain, spelledOut := load(""), load("drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
-	if plain.Hash() != spelledOut.Hash() {
-		t.Error("equal settings, different hashes")
-	}
+	must.Equal(t, plain.Hash(), spelledOut.Hash(), "equal settings, different hashes")
 	elsewhere, other := load(`listen = "127.0.0.1:0"`), load(`contact = "bot@example.org"`)
 	if plain.Hash() == elsewhere.Hash() || plain.Hash() == other.Hash() {
 		t.Error("different settings, equal hashes")
 	}
-	if plain.JoinHash() != elsewhere.JoinHash() {
-		t.Error("where a heed listens keeps a run from joining it")
-	}
+	must.Equal(t, plain.JoinHash(), elsewhere.JoinHash(), "where a heed listens keeps a run from joining it")
 	if plain.JoinHash() == other.JoinHash() {
 		t.Error("a run joins a heed with other settings")
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 )
 
@@ -20,9 +21,7 @@ func TestHeed_ConnectionsLeaveRoomForThoseToSites(t *testing.T) {
 	if l.Connections != 9488 || l.ConnectionsPerClient != 7116 || l.Requests != 9488 || l.Tunnels != 9488 {
 		t.Errorf("%+v", l)
 	}
-	if c.LimitsRemark(1024) != "" {
-		t.Error("a remark on what was derived")
-	}
+	must.Equal(t, c.LimitsRemark(1024), "", "a remark on what was derived")
 	c.Limits.Connections = 1000
 	if text := c.LimitsRemark(1024); !strings.Contains(text, "it may open 1024 files, which is enough for 384") || c.LimitsRemark(20000) != "" || c.LimitsRemark(0) != "" {
 		t.Errorf("remark %q", text)

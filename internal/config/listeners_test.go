@@ -52,9 +52,7 @@ func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 	if c.loopbackOnly() || c.Listeners[0].Address != "[::]:3129" {
 		t.Errorf("%+v", c.Listeners)
 	}
-	if c.JoinHash() != load("").JoinHash() {
-		t.Error("a run with other listeners does not join")
-	}
+	must.Equal(t, c.JoinHash(), load("").JoinHash(), "a run with other listeners does not join")
 	if err := c.ServeAt("127.0.0.1:4000", nil); err != nil || c.Listeners[0].Address != "[::]:3129" || c.Listen.First() != "127.0.0.1:4000" {
 		t.Errorf("--listen changes listen alone: %v, %+v", err, c.Listeners)
 	}

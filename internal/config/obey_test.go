@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +29,7 @@ purpose = "training"
 	o := rules.Origin{Scheme: "http", Host: "a.test", Port: 80}
 	for _, r := range []*acl.Rules{r, again} {
 		run := r.ForRun(acl.Flags{Terms: acl.Terms{AlsoObey: acl.Names{"GPTBot"}}})
-		if got := run.For(run.ClientOf(acl.ClientInfo{UserAgent: "Lab/1"}), o, time.Now()).Obeyed.List(); !slices.Equal(got, []string{"CCBot", "GPTBot", "Google-Extended"}) {
-			t.Errorf("obeyed are %q", got)
-		}
+		must.Same(t, run.For(run.ClientOf(acl.ClientInfo{UserAgent: "Lab/1"}), o, time.Now()).Obeyed.List(), []string{"CCBot", "GPTBot", "Google-Extended"}, "obeyed are")
 	}
 	for text, want := range map[string]string{
 		"[signals]\nalso_obey = { learning = [\"CCBot\"] }\n":                                `"learning" is not a purpose`,

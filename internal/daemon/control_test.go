@@ -195,9 +195,7 @@ func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
 		t.Fatalf("got %+v (%v), want a decision", line, err)
 	}
 	for _, part := range []string{`"verdict":"allow"`, `"agent":"NewsBot"`, `"agent_from":"declared"`} {
-		if !strings.Contains(strings.ToLower(string(line.Log)), strings.ToLower(part)) {
-			t.Errorf("the line lacks %s: %s", part, line.Log)
-		}
+		must.Contain(t, strings.ToLower(string(line.Log)), strings.ToLower(part), "the line lacks %s: %s", part, line.Log)
 	}
 }
 

@@ -82,17 +82,13 @@ func TestHeed_ABreakSurvivesARestartAndEndsByItself(t *testing.T) {
 	if got := d.terms(t, "shop"); got.Mode != acl.Observe || got.ModeOverride.Reason != "outage" {
 		t.Errorf("after a restart: %+v", got)
 	}
-	if got := d.terms(t, ""); got.Mode != acl.Enforce {
-		t.Errorf("for others: %v", got.Mode)
-	}
+	must.Equal(t, d.terms(t, "").Mode, acl.Enforce, "for others")
 	d.at = aMorning.Add(2 * time.Hour)
 	if got := d.terms(t, "shop"); got.Mode != acl.Enforce || len(d.list().Breaks) != 0 {
 		t.Errorf("after its end: %v, %+v", got.Mode, d.list())
 	}
 	d.expire() // as the timer does
-	if !strings.Contains(d.log.String(), "a grant has expired") {
-		t.Errorf("nothing is said of the end: %s", d.log.String())
-	}
+	must.Contain(t, d.log.String(), "a grant has expired", "nothing is said of the end")
 	if d = openGrantDesk(t, path, aMorning.Add(time.Hour)); len(d.list().Breaks) != 0 {
 		t.Error("what has ended is kept")
 	}

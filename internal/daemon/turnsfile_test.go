@@ -98,9 +98,7 @@ func TestHeed_ABrokenFileOfTurnsIsReportedAndCostsADelay(t *testing.T) {
 		d := openTurnsDesk(path)
 		must.Equal(t, d.wait(t), 10*time.Second, "waited")
 		d.close()
-		if !strings.Contains(d.log.String(), "the last starts at sites cannot be read") {
-			t.Errorf("the log says: %s", d.log.String())
-		}
+		must.Contain(t, d.log.String(), "the last starts at sites cannot be read", "the log says")
 	})
 }
 

@@ -382,9 +382,7 @@ func TestHeed_ARetryAfterThatIsNotUnderstoodIsNoted(t *testing.T) {
 		if value != "" {
 			h.Set("Retry-After", value)
 		}
-		if note := New(Config{}).Answered(site1, http.StatusTooManyRequests, h, time.Now()); !strings.Contains(note, want) {
-			t.Errorf("%q: %s", value, note)
-		}
+		must.Contain(t, New(Config{}).Answered(site1, http.StatusTooManyRequests, h, time.Now()), want, "%q", value)
 	}
 }
 

@@ -28,9 +28,7 @@ func TestPage_NamesTheAddressTheFingerprintAndTheContact(t *testing.T) {
 	}
 	for form, page := range map[string]string{"text": string(f.Text()), "html": string(html)} {
 		for _, want := range []string{"proxy.test:3128/ca.pem", "proxy.test:3128/ca.der", "proxy.test:3128/bundle.pem", "proxy.test:3128/proxy.pac", prints[0], "PowerShell", "update-ca-trust"} {
-			if !strings.Contains(page, want) {
-				t.Errorf("%s: there is no %s", form, want)
-			}
+			must.Contain(t, page, want, "%s: there is no %s", form, want)
 		}
 	}
 	if strings.Contains(string(html), "<x>") || !strings.Contains(string(f.Text()), f.Contact) {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // What concerns the client's connection, or heed itself, does not reach a site; what
@@ -46,9 +48,7 @@ func TestVia_AppendsWithoutChangingWhatWasThere(t *testing.T) {
 		got  http.Header
 		want []string
 	}{{one, []string{"1.1 other", "1.0 heed-1"}}, {two, []string{"1.1 other", "2 heed-1"}}, {empty, []string{"1.1 heed-1"}}} {
-		if !reflect.DeepEqual(c.got["Via"], c.want) {
-			t.Errorf("%q, want %q", c.got["Via"], c.want)
-		}
+		must.Same(t, c.got["Via"], c.want)
 	}
 }
 
@@ -59,9 +59,7 @@ func TestInVia(t *testing.T) {
 		"1.1 heed-1": true, "1.0 fred, 1.1 heed-1 (comment)": true, "HTTP/2  heed-1": true,
 		"1.1 heed-12": false, "1.1 other (heed-1)": false, "heed-1": false, "": false,
 	} {
-		if got := InVia(http.Header{"Via": {"1.1 a", via}}, "heed-1"); got != want {
-			t.Errorf("%q: %v", via, got)
-		}
+		must.Equal(t, InVia(http.Header{"Via": {"1.1 a", via}}, "heed-1"), want, "%q", via)
 	}
 }
 

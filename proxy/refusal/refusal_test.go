@@ -48,9 +48,7 @@ func TestNew_AnErrorIsMoreExactThanItsReason(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	limited.RetryAfter = time.Minute
-	if a := New(limited); a.RetryAfter != time.Minute {
-		t.Errorf("Retry-After %v", a.RetryAfter)
-	}
+	must.Equal(t, New(limited).RetryAfter, time.Minute, "Retry-After")
 	unreachable := caseOf(rules.ReasonOriginUnreachable)
 	unreachable.Err = context.DeadlineExceeded
 	if a := New(unreachable); a.Status != http.StatusGatewayTimeout || a.ErrorType != "connection_timeout" {
@@ -58,9 +56,7 @@ func TestNew_AnErrorIsMoreExactThanItsReason(t *testing.T) {
 	}
 	paced := caseOf(rules.ReasonPaced)
 	paced.Paced = &pace.Answer{Position: pace.Position{Wait: time.Hour}, RetryAfter: time.Hour}
-	if a := New(paced); a.RetryAfter != time.Hour {
-		t.Errorf("Retry-After %v", a.RetryAfter)
-	}
+	must.Equal(t, New(paced).RetryAfter, time.Hour, "Retry-After")
 }
 
 // notThere is an error of rules that no request will fetch.

@@ -133,9 +133,7 @@ func TestServer_AnEndIsADepartureOnlyWhileTheRequestWaits(t *testing.T) {
 			goOn <- true
 			must.Equal(t, <-left, c.left, "left")
 			if !c.left {
-				if a := client.Answer("GET"); string(a.Body) != "ok" {
-					t.Errorf("%q", a.Body)
-				}
+				must.Equal(t, string(client.Answer("GET").Body), "ok")
 				client.Closed()
 			}
 		})
@@ -193,16 +191,12 @@ func TestServer_WhatComesMeanwhileIsTheNextRequest(t *testing.T) {
 	conn.awaitWatch(t)
 	c.Send("GET /2 HTTP/1.1\r\nHo")
 	goOn <- true
-	if a := c.Answer("GET"); string(a.Body) != "/%zz" {
-		t.Errorf("%q", a.Body)
-	}
+	must.Equal(t, string(c.Answer("GET").Body), "/%zz")
 	c.Send("st: a.test\r\n\r\nGET /3 HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	for _, want := range []string{"/2", "/3"} {
 		<-begun
 		goOn <- true
-		if a := c.Answer("GET"); string(a.Body) != want {
-			t.Errorf("%q, want %q", a.Body, want)
-		}
+		must.Equal(t, string(c.Answer("GET").Body), want)
 	}
 }
 
@@ -261,9 +255,7 @@ func TestServer_AnIdleConnectionHasNoBuffer(t *testing.T) {
 		c := testkit.On(t, near)
 		for range 2 {
 			c.Send(simple)
-			if a := c.Answer("GET"); string(a.Body) != "/%zz" {
-				t.Errorf("%q", a.Body)
-			}
+			must.Equal(t, string(c.Answer("GET").Body), "/%zz")
 			testkit.Delay(10 * time.Second)
 			synctest.Wait()
 			if room := waiting.room.Load(); room != 1 {
@@ -354,9 +346,7 @@ func TestServer_Framing(t *testing.T) {
 	} {
 		c := testkit.Dial(t, b.addr)
 		c.Send(request + "\r\nHost: a.test\r\nConnection: close\r\n\r\n")
-		if got := lines(string(c.Rest())); !slices.Equal(got, lines("HTTP/1.1 "+want)) {
-			t.Errorf("%s: %q", request, got)
-		}
+		must.Same(t, lines(string(c.Rest())), lines("HTTP/1.1 "+want), request)
 	}
 }
 

@@ -171,7 +171,5 @@ func TestHeed_LintReadsAsTheProfileDoes(t *testing.T) {
 	file := []byte("User-agent: Q42bot\nDisallow: private\n")
 	must.Equal(t, told(lint.Lint(rules.Google, site, file)), "1:14 name-cut 42bot\n2:11 no-slash private", "google")
 	blank := []byte("User-agent: *\n\nDisallow: /a\n")
-	if got := told(lint.Lint(rules.REP1994, site, blank)); !strings.Contains(got, "3:1 orphan-rule Disallow: /a") {
-		t.Errorf("rep1994: %s", got)
-	}
+	must.Contain(t, told(lint.Lint(rules.REP1994, site, blank)), "3:1 orphan-rule Disallow: /a", "rep1994")
 }

@@ -222,9 +222,7 @@ func TestReader_WhatIsNoRequestIsCountedWithItsPlace(t *testing.T) {
 		"no client before the time 1 :8",
 		"no status after the request 1 :10",
 	}
-	if !slices.Equal(reasons, want) {
-		t.Errorf("reasons\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))
-	}
+	must.Same(t, reasons, want, "reasons\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))
 }
 
 // compressed returns text in a coding.

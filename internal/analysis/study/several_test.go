@@ -51,9 +51,7 @@ func TestHeed_AProgramAtSeveralSitesIsOne(t *testing.T) {
 	var text strings.Builder
 	must.OK(t, r.WriteText(&text))
 	for _, want := range []string{"\n49 are of 3 programs by name", "\n- 3 of 3 programs asked for robots.txt.\n", "; 3 programs in all did."} {
-		if flat := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(flat, strings.TrimSpace(want)) {
-			t.Errorf("there is no %q in\n%.2500s", want, text.String())
-		}
+		must.Contain(t, strings.Join(strings.Fields(text.String()), " "), strings.TrimSpace(want), "there is no %q in\n%.2500s", want, text.String())
 	}
 }
 
@@ -88,9 +86,7 @@ func TestHeed_PhonesAreNoRobots(t *testing.T) {
 		t.Errorf("the agents are\n%swant %s", got, want)
 	}
 	for _, token := range robots {
-		if !strings.Contains(got, "\n"+token+" | 1\n") {
-			t.Errorf("%s is not among\n%s", token, got)
-		}
+		must.Contain(t, got, "\n"+token+" | 1\n", "%s is not among", token)
 	}
 }
 
@@ -192,13 +188,9 @@ func TestHeed_WhatPeopleReadFirst(t *testing.T) {
 	must.OK(t, r.WriteText(&text))
 	must.OK(t, r.WriteHTML(&page))
 	for _, want := range []string{"- robots.txt does not allow 60 of 61 requests judged (98.4 %, 95 % interval 91.3-99.7)", "Nothing to show in 5. How soon", "100 % (34.2-100.0)", "\n17. Methods\n"} {
-		if flat := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(flat, strings.TrimSpace(want)) {
-			t.Errorf("there is no %q in\n%s", want, text.String())
-		}
+		must.Contain(t, strings.Join(strings.Fields(text.String()), " "), strings.TrimSpace(want), "there is no %q in\n%s", want, text.String())
 	}
-	if strings.Contains(text.String(), "nothing to show\n") {
-		t.Error("an empty table has its own place")
-	}
+	must.Lack(t, text.String(), "nothing to show\n", "an empty table has its own place")
 	last, rows := 0.0, 0
 	for _, line := range strings.Split(text.String(), "\n") {
 		var share, sum float64

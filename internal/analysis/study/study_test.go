@@ -250,9 +250,7 @@ func compareSQL(t *testing.T, dir string, r *study.Result) {
 		}
 		got, columns := parse(t, string(text), nil)
 		want, _ := parse(t, string(ours), columns)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s.sql makes\n%s\nthe table is\n%s", table.Name, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
+		must.Same(t, got, want, "%s.sql makes\n%s\nthe table is\n%s", table.Name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if queries < 13 {
 		t.Errorf("%d tables have a query", queries)

@@ -45,9 +45,7 @@ func text(t *testing.T, m *Metrics) string {
 func expect(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	for _, want := range lines {
-		if !strings.Contains(text, "\n"+want+"\n") {
-			t.Errorf("there is no line %q", want)
-		}
+		must.Contain(t, text, "\n"+want+"\n", "there is no line %q", want)
 	}
 }
 
@@ -214,9 +212,7 @@ func TestMetrics_EveryReasonIsThereAndNothingElseAddsSeries(t *testing.T) {
 	var infos []rules.Reason
 	for _, info := range reason.All() {
 		infos = append(infos, info.Reason)
-		if !strings.Contains(text(t, m), `reason="`+string(info.Reason)+`"`) {
-			t.Errorf("the reason %s is missing at the start", info.Reason)
-		}
+		must.Contain(t, text(t, m), `reason="`+string(info.Reason)+`"`, "the reason %s is missing at the start", info.Reason)
 	}
 	for _, r := range append(infos, "", "x", "y") {
 		for v := range rules.Verdict(4) {

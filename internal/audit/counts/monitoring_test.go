@@ -51,15 +51,11 @@ func TestAlerts_AreRaisedByTheirFaultAlone(t *testing.T) {
 		t.Errorf("only %d alerts", len(names))
 	}
 	for _, name := range names {
-		if !strings.Contains(topic, name) {
-			t.Errorf("%s is not in the manual", name)
-		}
+		must.Contain(t, topic, name, "%s is not in the manual", name)
 		if !regexp.MustCompile(`alertname: ` + name + `\n(.*\n)? +exp_alerts:`).MatchString(tests) {
 			t.Errorf("no test expects the alert %s", name)
 		}
-		if !strings.Contains(tests, "{ alertname: "+name+", eval_time: 1h }") {
-			t.Errorf("%s is not tested with a healthy heed", name)
-		}
+		must.Contain(t, tests, "{ alertname: "+name+", eval_time: 1h }", "%s is not tested with a healthy heed", name)
 	}
 	for _, name := range regexp.MustCompile(`\bHeed[A-Z]\w+`).FindAllString(topic, -1) {
 		if !slices.Contains(names, name) {
@@ -108,9 +104,7 @@ func TestGrafana_ShowsEveryMetric(t *testing.T) {
 		}
 		for _, target := range p.Targets {
 			shown += target.Expr + "\n"
-			if !strings.Contains(target.Expr, `{job=~"$job", instance=~"$instance"`) {
-				t.Errorf("%s: not of the heeds that are chosen: %s", p.Title, target.Expr)
-			}
+			must.Contain(t, target.Expr, `{job=~"$job", instance=~"$instance"`, "%s: not of the heeds that are chosen", p.Title)
 			query := must.Get(json.Marshal(strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")))(t)
 			rules += fmt.Sprintf("  - record: panel%d:%s:query\n    expr: ", p.ID, target.RefID) + string(query) + "\n"
 		}
@@ -137,9 +131,7 @@ func TestHandler_ServesTheFiles(t *testing.T) {
 		if w.Code != http.StatusOK || w.Body.String() != want {
 			t.Errorf("%s: %d, %d bytes", path, w.Code, w.Body.Len())
 		}
-		if !strings.Contains(manualText(t), path) {
-			t.Errorf("%s is not in the manual", path)
-		}
+		must.Contain(t, manualText(t), path, "%s is not in the manual", path)
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics/other", nil))

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,9 +101,7 @@ func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
 		got = append(got, fmt.Sprint(c.Count, " ", c.Reason, " ", c.Detail))
 	}
 	want := []string{"2 ca-untrusted ", "2 malformed TLS came in place of HTTP", "1 ca-untrusted " + audit.WrongClock, "1 malformed the path contains a NUL octet"}
-	if !slices.Equal(got, want) {
-		t.Errorf("it has %q, want %q", got, want)
-	}
+	must.Same(t, got, want, "it has")
 }
 
 func TestHeed_TallyNamesTheRuleThatRefused(t *testing.T) {
@@ -294,9 +291,7 @@ func TestCounter_ForgetsOldTroubleToMakeRoom(t *testing.T) {
 
 func TestHeed_SummaryIsJSONWithoutNulls(t *testing.T) {
 	text := must.Get(json.Marshal(new(Tally).Summary()))(t)
-	if strings.Contains(string(text), "null") {
-		t.Errorf("a null in %s", text)
-	}
+	must.Lack(t, string(text), "null", "a null in")
 	var back Summary
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Error(err)

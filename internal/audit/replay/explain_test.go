@@ -50,9 +50,7 @@ func TestHeed_DecisionsAreFound(t *testing.T) {
 		for _, d := range listed(t, record, c.f) {
 			got = append(got, d.ID)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %d found of %d", name, len(got), len(want))
-		}
+		must.Same(t, got, want, "%s: %d found of %d", name, len(got), len(want))
 	}
 }
 

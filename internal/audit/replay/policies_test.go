@@ -50,7 +50,5 @@ LEFT JOIN snapshot n ON n.id = p.snapshot LEFT JOIN body b ON b.id = n.body ORDE
 	if source := other.Source(); source.State != rules.Unreachable || source.Err == nil || source.NoConnection {
 		t.Errorf("of a site that is not in the record: %+v", source)
 	}
-	if d := other.Decide(nil, rules.NewTarget("/robots.txt")); d.Verdict != rules.Allow {
-		t.Error("its robots.txt may not be asked for")
-	}
+	must.Equal(t, other.Decide(nil, rules.NewTarget("/robots.txt")).Verdict, rules.Allow, "its robots.txt may not be asked for")
 }

@@ -236,8 +236,6 @@ func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
 		t.Errorf("closed: %+v", got)
 	}
 	for _, s := range got.Sites {
-		if !strings.Contains(s.Site, "//s7.test") {
-			t.Errorf("%+v is another site's", s)
-		}
+		must.Contain(t, s.Site, "//s7.test", "%+v is another site's", s)
 	}
 }

@@ -77,9 +77,7 @@ func TestHeed_ThePageNeedsNothingFromElsewhere(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"url(http", "@import", "<script"} {
-		if strings.Contains(text, word) {
-			t.Errorf("there is a %s in it", word)
-		}
+		must.Lack(t, text, word, "there is a %s in it", word)
 	}
 }
 
@@ -103,9 +101,7 @@ func TestHeed_NothingThatClientsAndSitesWriteIsObeyedByABrowser(t *testing.T) {
 	if i := strings.IndexAny(text, "\x1b\x00\u202e"); i >= 0 {
 		t.Errorf("what cannot be seen is in it: %q", text[max(0, i-40):min(len(text), i+40)])
 	}
-	if !strings.Contains(seen(root), "<script>alert(1)</script>") {
-		t.Error("what was written is not told")
-	}
+	must.Contain(t, seen(root), "<script>alert(1)</script>", "what was written is not told")
 }
 
 func TestHeed_LongListsAreCutOnThePageAndSayso(t *testing.T) {

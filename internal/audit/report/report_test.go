@@ -45,9 +45,7 @@ func contains(t *testing.T, text string, wanted ...string) {
 	t.Helper()
 	flat := strings.Join(strings.Fields(text), " ")
 	for _, w := range wanted {
-		if !strings.Contains(flat, w) {
-			t.Errorf("the report does not tell %q:\n%s", w, text)
-		}
+		must.Contain(t, flat, w, "the report does not tell %q:\n%s", w, text)
 	}
 }
 

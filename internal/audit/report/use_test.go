@@ -86,9 +86,7 @@ func TestReport_ByPurpose(t *testing.T) {
 	var page, table, object bytes.Buffer
 	must.OK(t, rep.WriteHTML(&page))
 	for _, want := range []string{"Use of pages, by purpose", "train-ai", "Content-Signal: search=yes, ai-train=no", "&lt;meta name=robots content=noindex&gt;", "the site asks for money"} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("the page does not contain %q", want)
-		}
+		must.Contain(t, page.String(), want, "the page does not contain %q", want)
 	}
 	rep.Query.Use = true
 	must.OK(t, rep.WriteCSV(&table))
@@ -99,9 +97,7 @@ func TestReport_ByPurpose(t *testing.T) {
 		"use,search,https://open.example,search,refused,meta,<meta name=robots content=noindex>,,1\n",
 		"site-answer,,https://open.example,,priced,,,,2\n",
 	} {
-		if !strings.Contains(table.String(), want) {
-			t.Errorf("the table does not have %q:\n%s", want, &table)
-		}
+		must.Contain(t, table.String(), want, "the table does not have %q:\n%s", want, &table)
 	}
 	must.OK(t, rep.WriteJSON(&object))
 	var read struct {
@@ -145,9 +141,7 @@ func TestReport_WithoutPurposesHasNoChapterOfThem(t *testing.T) {
 		t.Errorf("%v, the page has the chapter", err)
 	}
 	dir := papered(t, report.Paper{}, aDay(t))
-	if text := string(fileText(t, dir, "methods.txt")); strings.Contains(text, "Content-Signal") {
-		t.Errorf("the methods are about signals:\n%s", text)
-	}
+	must.Lack(t, string(fileText(t, dir, "methods.txt")), "Content-Signal", "the methods are about signals")
 }
 
 func TestPaper_SaysHowStatementsWereRead(t *testing.T) {
@@ -173,18 +167,14 @@ func TestPaper_ByPurpose(t *testing.T) {
 		"search https://open.example:443 2 1 1 0 0 0", "search https://shop.example:443 1 1 0 0 0 0",
 		"training https://open.example:443 2 1 0 0 1 0", "training https://shop.example:443 2 0 2 0 0 0",
 	}
-	if !slices.Equal(rows, want) {
-		t.Errorf("got  %q\nwant %q", rows, want)
-	}
+	must.Same(t, rows, want)
 	out, err := exec.Command("sqlite3", "-csv", "-header", "-readonly", path, ".read "+filepath.Join(dir, "purposes-2.sql")).CombinedOutput()
 	if got := tableOf(t, out); err != nil || !slices.EqualFunc(got, table, slices.Equal[[]string]) {
 		t.Errorf("%v: sqlite3 makes %s", err, out)
 	}
 	codebook := string(fileText(t, dir, "codebook.csv"))
 	for _, column := range table[0][1:] {
-		if !strings.Contains(codebook, "\npurposes,"+column+",") {
-			t.Errorf("the codebook has no purposes.%s", column)
-		}
+		must.Contain(t, codebook, "\npurposes,"+column+",", "the codebook has no purposes.%s", column)
 	}
 }
 

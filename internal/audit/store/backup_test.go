@@ -45,9 +45,7 @@ func TestHeed_ABackupHasAllThatWasDecidedBefore(t *testing.T) {
 	if err != nil || !proof.Whole {
 		t.Fatalf("%+v, %v", proof, err)
 	}
-	if n := count(t, view(t, to), "SELECT count(*) FROM entry WHERE id = ?", last.ID[:]); n != 1 {
-		t.Error("what was decided before the backup is not in it")
-	}
+	must.Equal(t, count(t, view(t, to), "SELECT count(*) FROM entry WHERE id = ?", last.ID[:]), 1, "what was decided before the backup is not in it")
 	if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the backup has the mode %v: %v", info.Mode(), err)
 	}

@@ -93,9 +93,7 @@ func TestSupersedingNeverReplacesAFile(t *testing.T) {
 	other := strings.TrimSuffix(path, ".db") + ".layout2.db"
 	write(t, other, []byte("kept"))
 	mustOpen(t, path, Options{})
-	if string(mustRead(t, other)) != "kept" {
-		t.Error("a file was replaced")
-	}
+	must.Equal(t, string(mustRead(t, other)), "kept", "a file was replaced")
 	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout2-2.db"); n == 0 {
 		t.Error("the record was not moved")
 	}

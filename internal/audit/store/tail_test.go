@@ -158,9 +158,7 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
-			if string(mustRead(t, path+".tail")) != string(before) {
-				t.Error("the tail was changed")
-			}
+			must.Equal(t, string(mustRead(t, path+".tail")), string(before), "the tail was changed")
 		})
 	}
 }

@@ -84,9 +84,7 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 	if n := strings.Count(log.String(), "decisions cannot be recorded; requests are refused until they can"); n != 1 {
 		t.Errorf("the log has it %d times:\n%s", n, &log)
 	}
-	if !strings.Contains(log.String(), "decisions are recorded again") {
-		t.Errorf("the log does not tell of the end:\n%s", &log)
-	}
+	must.Contain(t, log.String(), "decisions are recorded again", "the log does not tell of the end:\n%s", &log)
 }
 
 // gapsOf returns the gaps of the record at path, which Verify and readers agree on.

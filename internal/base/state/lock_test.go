@@ -25,9 +25,7 @@ func TestHeed_OneStateDirectoryBelongsToOneHeed(t *testing.T) {
 			t.Fatalf("a second heed gets %v", err)
 		}
 		for _, part := range parts {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%q lacks %q", err, part)
-			}
+			must.Contain(t, err.Error(), part, "%q lacks %q", err, part)
 		}
 	}
 	says(Holder{}, "is starting", "Try again")

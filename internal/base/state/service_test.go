@@ -90,9 +90,7 @@ func TestFind_NamesSudoWhereTheServiceCannotBeRead(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	for _, part := range []string{service, "Run: sudo -u " + s.owner() + " heed status"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q lacks %q", err, part)
-		}
+		must.Contain(t, err.Error(), part, "%q lacks %q", err, part)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"heed/internal/output/console"
@@ -58,9 +57,7 @@ func TestHeed_AnUnfitStateDirectoryIsNamedWithItsCure(t *testing.T) {
 			return
 		}
 		for _, text := range want {
-			if !strings.Contains(err.Error(), text) {
-				t.Errorf("%q does not say %q", err, text)
-			}
+			must.Contain(t, err.Error(), text, "%q does not say %q", err, text)
 		}
 	}
 	root := t.TempDir()

@@ -51,9 +51,7 @@ func TestList_WithheldPagesAndAnswersOfSites(t *testing.T) {
 	if line := lines["http://site.test/hidden.html finder"]; !strings.Contains(line, " 403 ") || !strings.Contains(line, ": line 2, <meta name=\"robots\" content=\"noindex, follow\">") {
 		t.Errorf("the withheld page is %q", line)
 	}
-	if line := lines["http://site.test/page.html answerer"]; strings.Contains(line, ";") {
-		t.Errorf("a page that was delivered is %q", line)
-	}
+	must.Lack(t, lines["http://site.test/page.html answerer"], ";", "a page that was delivered")
 }
 
 func TestWhy_StatementsPurposeAndAnswerOfTheSite(t *testing.T) {
@@ -93,9 +91,7 @@ func TestWhy_StatementsPurposeAndAnswerOfTheSite(t *testing.T) {
 	if text := printed["http://site.test/page.html "]; strings.Contains(text, "Purpose") || strings.Contains(text, "Use ") {
 		t.Errorf("without a purpose and a statement:\n%s", text)
 	}
-	if text := printed["http://site.test/hidden.html finder"]; strings.Contains(text, "byte for byte") {
-		t.Errorf("a line of the page is taken for one of robots.txt:\n%s", text)
-	}
+	must.Lack(t, printed["http://site.test/hidden.html finder"], "byte for byte", "a line of the page is taken for one of robots.txt")
 }
 
 func TestReplay_ForAPurposeIsPrintedBySite(t *testing.T) {
@@ -113,8 +109,6 @@ func TestReplay_ForAPurposeIsPrintedBySite(t *testing.T) {
 		"archive (archive): 0 refused, 4 allowed, 3 silent, 8 unknown, 1 not recorded",
 		"http://site.test: 8 of 8 requests refused 8 train-ai is disallowed: Content-Signal: search=yes,ai-train=no (http://site.test/robots.txt, line 3)",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing:\n%s", want, p.text.String())
-		}
+		must.Contain(t, text, want, "%q is missing:\n%s", want, p.text.String())
 	}
 }

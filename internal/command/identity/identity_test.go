@@ -117,9 +117,7 @@ func TestPublish_AVerifierFindsItValid(t *testing.T) {
 	served := testkit.Site{Name: "bots.test", Files: map[string]string{}, Config: testkit.Read(t, filepath.Join(www, "server-config/nginx.conf"))}
 	for _, path := range []string{"/news/keys.json", "/news/card.json", "/news/robot.html"} {
 		served.Files[path] = testkit.Read(t, filepath.Join(www, path))
-		if strings.Contains(served.Files[path], `"d":`) {
-			t.Errorf("%s has a private key", path)
-		}
+		must.Lack(t, served.Files[path], `"d":`, "%s has a private key", path)
 	}
 	origin := testkit.NewOrigin(t, served)
 	reach := config.FileFlags{Config: testkit.Write(t, filepath.Join(dir, "reach.toml"), origin.Config(""))}

@@ -49,9 +49,7 @@ func TestHeed_AnInterruptWhileTheInputBlocksPrintsTheTables(t *testing.T) {
 	if status != 130 {
 		t.Errorf("the exit status is %d\n%s", status, stderr)
 	}
-	if !strings.Contains(stderr, "interrupted: the tables are of what had been read") {
-		t.Errorf("standard error is %q", stderr)
-	}
+	must.Contain(t, stderr, "interrupted: the tables are of what had been read", "standard error")
 	var requests int
 	if _, err := fmt.Sscanf(strings.ReplaceAll(stdout, ",", ""), "%d requests to 1 site", &requests); err != nil || requests < 3000 || requests > 10_000 {
 		t.Errorf("%d requests, %v in\n%.300s", requests, err, stdout)

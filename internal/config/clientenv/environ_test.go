@@ -3,7 +3,6 @@ package clientenv
 import (
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -73,9 +72,7 @@ func TestClientEnviron(t *testing.T) {
 func TestClientEnvironLeavesTheCallersAloneAndNamesEachVariableOnce(t *testing.T) {
 	environ := []string{"http_proxy=a", "HOME=/h", "http_proxy=b"}
 	out := ClientEnviron(environ, "127.0.0.1:1", testFiles)
-	if !slices.Equal(environ, []string{"http_proxy=a", "HOME=/h", "http_proxy=b"}) {
-		t.Errorf("the caller's environment is now %q", environ)
-	}
+	must.Same(t, environ, []string{"http_proxy=a", "HOME=/h", "http_proxy=b"}, "the caller's environment is now")
 	seen := map[string]bool{}
 	for _, entry := range out {
 		name, _, _ := strings.Cut(entry, "=")

@@ -45,12 +45,8 @@ func TestClientFilesHoldSystemFoundAndOwnRoots(t *testing.T) {
 	inner := ClientEnviron(environ, "127.0.0.1:1", files)
 	t.Setenv("SSL_CERT_FILE", files.Bundle)
 	again := must.Get(MakeClientFiles(state, own, Inspect(inner, state, "127.0.0.1:1"), time.Now()))(t)
-	if !strings.Contains(testkit.Read(t, again.Bundle), string(corp.CertPEM())) {
-		t.Error("the run inside the run has lost a root")
-	}
-	if strings.Count(testkit.Read(t, again.Wgetrc), wgetrcMark) != 1 {
-		t.Error("the settings of wget grow with each run")
-	}
+	must.Contain(t, testkit.Read(t, again.Bundle), string(corp.CertPEM()), "the run inside the run has lost a root")
+	must.Equal(t, strings.Count(testkit.Read(t, again.Wgetrc), wgetrcMark), 1, "the settings of wget grow with each run")
 }
 
 func TestClientFilesAreMadeOncePerContentAndRemovedWhenUnused(t *testing.T) {
@@ -65,9 +61,7 @@ func TestClientFilesAreMadeOncePerContentAndRemovedWhenUnused(t *testing.T) {
 	}
 	plain := make(now)
 	info := must.Get(os.Stat(plain))(t)
-	if again := make(now); again != plain {
-		t.Error("the same roots have two places")
-	}
+	must.Equal(t, make(now), plain, "the same roots have two places")
 	if same, err := os.Stat(plain); err != nil || !os.SameFile(info, same) {
 		t.Errorf("the bundle was written again, %v", err)
 	}

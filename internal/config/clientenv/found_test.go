@@ -2,20 +2,18 @@ package clientenv
 
 import (
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestInspect(t *testing.T) {
 	finds := func(want Found, environ ...string) {
 		t.Helper()
 		got := Inspect(environ, "/state", "127.0.0.1:3128")
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%q:\ngot  %+v\nwant %+v", environ, got, want)
-		}
+		must.Same(t, got, want, "%q", environ)
 	}
 	finds(Found{})
 	finds(Found{}, "http_proxy=", "NO_PROXY=", "SSL_CERT_FILE=")
@@ -62,14 +60,10 @@ func TestRemarksNameWhatWasFoundAndTheFlag(t *testing.T) {
 	}
 	for i, texts := range want {
 		for _, text := range texts {
-			if !strings.Contains(remarks[i], text) {
-				t.Errorf("%q does not say %q", remarks[i], text)
-			}
+			must.Contain(t, remarks[i], text, "does not say %q", text)
 		}
 	}
-	if strings.Contains(strings.Join(remarks, ""), "secret") {
-		t.Error("a remark contains a password")
-	}
+	must.Lack(t, strings.Join(remarks, ""), "secret", "a remark contains a password")
 	if found.Certs() != nil {
 		t.Error("certificates from nowhere")
 	}

@@ -199,9 +199,7 @@ func TestHeed_PoliciesSurviveKills(t *testing.T) {
 		if kept == 0 {
 			t.Errorf("round %d: of %d sites none is two commits old", round, len(new))
 		}
-		if strings.Contains(h.Stderr(), "damaged") {
-			t.Errorf("round %d: %s", round, h.Stderr())
-		}
+		must.Lack(t, h.Stderr(), "damaged", "round %d", round)
 		whole(t, path)
 	}
 	t.Logf("%d kills, %d sites, each asked once", rounds, len(known))
@@ -301,9 +299,7 @@ func TestHeed_WaysOfOtherSettingsAreOtherWays(t *testing.T) {
 		return id
 	}
 	plain := identity("", control.RouteSpec{}, config.UpstreamConfig{})
-	if identity("", control.RouteSpec{}, config.UpstreamConfig{ResponseHeaderTimeout: time.Hour}) != plain {
-		t.Error("how long heed waits for an answer makes another way")
-	}
+	must.Equal(t, identity("", control.RouteSpec{}, config.UpstreamConfig{ResponseHeaderTimeout: time.Hour}), plain, "how long heed waits for an answer makes another way")
 	if identity("http://p:1", control.RouteSpec{}, config.UpstreamConfig{}) != identity("", byProxyURL("http://p:1"), config.UpstreamConfig{}) {
 		t.Error("one proxy, named by the settings and by a run, makes two routes")
 	}

@@ -38,15 +38,11 @@ func take(t *testing.T, s *Pool, w control.RouteSpec) *Route {
 func TestHeed_RunsWithTheSameRouteSharePolicies(t *testing.T) {
 	s := emptyPool(t)
 	one, same, other := take(t, s, control.RouteSpec{}), take(t, s, control.RouteSpec{}), take(t, s, byProxy(1))
-	if one != same {
-		t.Error("two runs with the same route have separate policies")
-	}
+	must.Equal(t, one, same, "two runs with the same route have separate policies")
 	if one == other {
 		t.Error("a run behind another proxy shares policies with one that is not")
 	}
-	if again := take(t, s, control.RouteSpec{}); again != one {
-		t.Error("the policies are gone when the next run comes")
-	}
+	must.Equal(t, take(t, s, control.RouteSpec{}), one, "the policies are gone when the next run comes")
 }
 
 // The routes that are kept open are bounded. One that is not among them any more is found as long
@@ -66,9 +62,7 @@ func TestHeed_OpenRoutesAreBounded(t *testing.T) {
 	if !slices.Contains(s.All(), used) {
 		t.Error("a route in use is not among all")
 	}
-	if take(t, s, byProxy(0)) != used {
-		t.Error("a route in use was opened again: its policies and connections are not shared")
-	}
+	must.Equal(t, take(t, s, byProxy(0)), used, "a route in use was opened again: its policies and connections are not shared")
 	runtime.GC()
 	if take(t, s, byProxy(1)); len(s.known)-len(s.open) > 1 { // the one before the oldest that is open
 		t.Errorf("%d routes that are not in use are remembered", len(s.known)-len(s.open)-1)

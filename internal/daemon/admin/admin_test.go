@@ -170,19 +170,13 @@ func TestAdmin_WithoutCredentialsOnlyHealthIsAnswered(t *testing.T) {
 			r.expect(401, "GET", path, wrong)
 			r.expect(401, "POST", path, wrong)
 		}
-		if body := r.expect(503, "GET", "/readyz", wrong); strings.Contains(body, "secret") {
-			t.Errorf("a reason without credentials: %s", body)
-		}
+		must.Lack(t, r.expect(503, "GET", "/readyz", wrong), "secret", "a reason without credentials")
 		r.expect(200, "GET", "/-/healthy", wrong)
 	}
 	for _, right := range []string{"Authorization: Bearer " + token, "authorization: bearer  " + token, basic("anyone", token), basic("admin", "right")} {
 		r.expect(200, "GET", "/metrics", right)
-		if body := r.expect(200, "POST", "/page", right); !strings.Contains(body, "may act: true") {
-			t.Errorf("%s: %s", right, body)
-		}
-		if body := r.expect(503, "GET", "/-/ready", right); !strings.Contains(body, "not ready: the secret reason\nnot well: the other secret\n") {
-			t.Errorf("%s: %s", right, body)
-		}
+		must.Contain(t, r.expect(200, "POST", "/page", right), "may act: true", right)
+		must.Contain(t, r.expect(503, "GET", "/-/ready", right), "not ready: the secret reason\nnot well: the other secret\n", right)
 	}
 	r.settings.Store(&Settings{Users: oneUser{wait: time.Minute}})
 	r.expect(429, "GET", "/", basic("admin", "right"))
@@ -335,14 +329,10 @@ func TestAdmin_LargeHeadsAndBodiesAreRefused(t *testing.T) {
 	r := newRig(t, Settings{})
 	c := testkit.Dial(t, r.addr)
 	c.Send("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 64<<10))
-	if a := c.Head("GET"); a.StatusCode != 431 {
-		t.Errorf("a large head: %s", a.Status)
-	}
+	must.Status(t, c.Head("GET"), 431, "a large head")
 	c = testkit.Dial(t, r.addr)
 	c.Send("GET / HTTP/1.0\r\n\r\n")
-	if a := c.Answer("GET"); a.StatusCode != 421 {
-		t.Errorf("without Host: %s", a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 421, "without Host")
 }
 
 func FuzzHostname(f *testing.F) {

@@ -125,9 +125,7 @@ func TestHeed_LinesOfABusyLogShareWrites(t *testing.T) {
 	}
 	must.OK(t, log.Drain(testkit.Patience))
 	all := out.written()
-	if got := strings.Join(all, ""); got != want.String() {
-		t.Error("lines are missing, or in another order")
-	}
+	must.Equal(t, strings.Join(all, ""), want.String(), "lines are missing, or in another order")
 	if most := 2 + int(time.Since(begun)/writeEvery); len(all) > most {
 		t.Errorf("%d writes in %v; want at most %d", len(all), time.Since(begun), most)
 	}

@@ -53,9 +53,7 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 	if want := "200 200 200 403 403 000 "; stdout != want {
 		t.Errorf("the answers are %q, want %q\n%s", stdout, want, stderr)
 	}
-	if !strings.Contains(stderr, ": a local service of the command itself") {
-		t.Errorf("the summary does not name the service:\n%s", stderr)
-	}
+	must.Contain(t, stderr, ": a local service of the command itself", "the summary does not name the service")
 	var got []string
 	for line := range strings.Lines(testkit.Read(t, log)) {
 		var e struct{ Verdict, Reason, Judged string }

@@ -204,9 +204,7 @@ func TestARunGoesThroughTheUpstreamProxyItNames(t *testing.T) {
 		if want := "http://site.test/robots.txt http://site.test/page"; status != 0 || got != want {
 			t.Errorf("--upstream %s: the proxy was asked for %q, want %q; %s", c.cmd.Upstream, got, want, stderr)
 		}
-		if strings.Contains(stderr, "not used") {
-			t.Errorf("it says %q", stderr)
-		}
+		must.Lack(t, stderr, "not used", "it says")
 	}
 }
 

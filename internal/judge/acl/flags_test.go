@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/internal/trust/passport"
 	"heed/rules"
 )
@@ -69,8 +70,6 @@ func TestHeed_EachFlagTravelsAndCounts(t *testing.T) {
 // Rules with what was added while heed runs have all else that the Rules had.
 func TestHeed_ACopyOfTheRulesHasAllOfThem(t *testing.T) {
 	setEach(t, func(field reflect.StructField, with *Rules) {
-		if again := with.copy(); !reflect.DeepEqual(again, with) {
-			t.Errorf("a copy has another %s", field.Name)
-		}
+		must.Same(t, with.copy(), with, "a copy has another %s", field.Name)
 	})
 }

@@ -84,15 +84,9 @@ func TestHeed_ABreakEndsByItself(t *testing.T) {
 	if got := b.For(&b.Clients[0], o, noon.Add(time.Hour)); got.Mode != Observe || got.ModeOverride.Reason != "outage" {
 		t.Errorf("during the break: %+v", got)
 	}
-	if got := b.For(&b.Clients[0], o, noon.Add(2*time.Hour)); got.Mode != Enforce {
-		t.Errorf("after the break: %v", got.Mode)
-	}
-	if got := b.For(nil, o, noon.Add(time.Hour)); got.Mode != Enforce {
-		t.Errorf("another client: %v", got.Mode)
-	}
-	if got := b.For(&b.Clients[0], origin(t, "https://example.net"), noon); got.Mode != Enforce {
-		t.Errorf("another host: %v", got.Mode)
-	}
+	must.Equal(t, b.For(&b.Clients[0], o, noon.Add(2*time.Hour)).Mode, Enforce, "after the break")
+	must.Equal(t, b.For(nil, o, noon.Add(time.Hour)).Mode, Enforce, "another client")
+	must.Equal(t, b.For(&b.Clients[0], origin(t, "https://example.net"), noon).Mode, Enforce, "another host")
 }
 
 func TestHeed_APatternThatCouldNeverMatchIsAnError(t *testing.T) {
@@ -114,9 +108,7 @@ func TestHeed_EachSettingComesFromTheFirstHostEntryThatHasIt(t *testing.T) {
 	if *s.Mode != Observe || s.Service != "an API" || len(s.Exceptions) != 2 {
 		t.Errorf("%+v", s)
 	}
-	if b.For(nil, origin(t, "http://www.example.org"), noon).Site != s {
-		t.Error("the terms of an origin are put together anew each time")
-	}
+	must.Equal(t, b.For(nil, origin(t, "http://www.example.org"), noon).Site, s, "the terms of an origin are put together anew each time")
 }
 
 // A host is a part of the text of a whole request, which may have 64 KiB.

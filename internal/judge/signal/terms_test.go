@@ -76,9 +76,7 @@ func TestMETA1997_ThePrecedenceIsRecorded(t *testing.T) {
 		must.Equal(t, v.Results[signal.Search].Precedence, want, content)
 	}
 	v := request{profile: rules.REP1994, head: `<meta name="robots" content="all, unavailable_after: 1 Jan 2020">`}.judge(t)
-	if v.Of(signal.Search) != signal.Disallow {
-		t.Error("ALL, a term of 1997, wins over a date, which is none")
-	}
+	must.Equal(t, v.Of(signal.Search), signal.Disallow, "ALL, a term of 1997, wins over a date, which is none")
 }
 
 // TestXRobotsTag has the scopes, the values and the dates of X-Robots-Tag. The terms are

@@ -2,7 +2,6 @@ package signal_test
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -382,7 +381,5 @@ func TestRSL_WhereLicencesAreDeclared(t *testing.T) {
 		must.Equal(t, c.judge(t).Of(signal.AIInput), c.want, name)
 	}
 	in := request{robots: line + line + "License: https://other.example/l.xml\nLicense: no\n"}.input(t)
-	if got := signal.Declared(in); !slices.Equal(got, []string{"https://site.example/license.xml", "https://other.example/l.xml"}) {
-		t.Errorf("to be fetched: %q", got)
-	}
+	must.Same(t, signal.Declared(in), []string{"https://site.example/license.xml", "https://other.example/l.xml"}, "to be fetched")
 }

@@ -21,9 +21,7 @@ func TestHeed_EscapesInJSONChangeNothingForPrograms(t *testing.T) {
 		t.Errorf("%q, %v; want %q", back, err, valid)
 	}
 	testkit.Harmless(t, "JSON", out.String())
-	if !strings.Contains(out.String(), "é漢字😀") {
-		t.Errorf("what can be seen is escaped: %s", out.String())
-	}
+	must.Contain(t, out.String(), "é漢字😀", "what can be seen is escaped")
 }
 
 func TestHeed_EveryRefusalWithoutARuleIsExplained(t *testing.T) {

@@ -37,9 +37,7 @@ func TestHeed_ABarHasAPieceForEachClassWithRequests(t *testing.T) {
 	if len(pieces) != 2 || pieces[0].Size != 37.5 || pieces[1].At != 37.5 || pieces[1].Size != 12.5 || pieces[1].Down() != 50 || pieces[1].Class != figures.Style(reason.Postponed) {
 		t.Errorf("the pieces are %+v", pieces)
 	}
-	if len(figures.Pieces(&all, 0)) != 0 {
-		t.Error("a bar without length has pieces")
-	}
+	must.Equal(t, len(figures.Pieces(&all, 0)), 0, "a bar without length has pieces")
 	for _, c := range reason.Classes() {
 		if figures.Style(c) == "" {
 			t.Errorf("the class %q has no style", c)

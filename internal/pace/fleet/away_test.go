@@ -71,9 +71,7 @@ func TestHeed_NoRequestWaitsLongForAStoreThatHangs(t *testing.T) {
 	for range 1000 { // each of them would take a second
 		p.Newer(t.Context(), tag, "", 0)
 	}
-	if log.count(away) != 1 {
-		t.Error("the log does not say once that it is away")
-	}
+	must.Equal(t, log.count(away), 1, "the log does not say once that it is away")
 }
 
 func TestHeed_AStoreThatIsAwayAtTheStartIsUsedWhenItComes(t *testing.T) {

@@ -127,9 +127,7 @@ func TestHeed_ALeaseOfALongFetchIsKept(t *testing.T) {
 	server.CLI("pexpire", key, "1500") // the next renewal is due before
 	testkit.Until(t, "the lease is renewed", func() bool { return server.Count("pttl", key) > 1500 })
 	end([]byte("record"), []byte{}, time.Hour)
-	if server.Count("exists", key) != 0 {
-		t.Error("the lease outlived its fetch")
-	}
+	must.Equal(t, server.Count("exists", key), 0, "the lease outlived its fetch")
 }
 
 func TestHeed_DroppedIsDroppedForAll(t *testing.T) {
@@ -147,9 +145,7 @@ func TestHeed_DroppedIsDroppedForAll(t *testing.T) {
 	shows(t, one, "", 0, v, "", "")
 	shows(t, one, "as curl", 0, v, "", "")
 	shows(t, one, "as curl", v, 0, "", "")
-	if late([]byte("from before"), []byte("file"), time.Hour) != 0 {
-		t.Error("what was fetched before the drop was stored after it")
-	}
+	must.Equal(t, late([]byte("from before"), []byte("file"), time.Hour), 0, "what was fetched before the drop was stored after it")
 	w := lease(t, one, "", v)([]byte("anew"), []byte("file"), time.Hour)
 	shows(t, other, "", v, w, "anew", "file")
 	shows(t, other, "as curl", 0, v, "", "") // word of it stays
@@ -160,9 +156,7 @@ func TestHeed_WhatWasFetchedForANameBeforeADropIsNotStored(t *testing.T) {
 	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
 	late := lease(t, one, "as curl", 0)
 	must.Get(other.Drop(t.Context(), tag))(t)
-	if late([]byte("from before"), []byte("file"), time.Hour) != 0 {
-		t.Error("it was stored")
-	}
+	must.Equal(t, late([]byte("from before"), []byte("file"), time.Hour), 0, "it was stored")
 	v := version(t, other)
 	lease(t, other, "as curl", v)([]byte("anew"), []byte("file"), time.Hour)
 	if had, err := one.Drop(t.Context(), tag); err != nil || !had {
@@ -225,9 +219,7 @@ func TestHeed_TagsAreListed(t *testing.T) {
 	var got []string
 	must.OK(t, p.Tags(t.Context(), func(tag string) bool { got = append(got, tag); return true }))
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	must.Same(t, got, want)
 }
 
 func TestHeed_ChangesAreReported(t *testing.T) {

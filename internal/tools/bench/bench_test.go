@@ -194,9 +194,7 @@ func TestReport(t *testing.T) {
 	var table strings.Builder
 	must.OK(t, r.table(&table))
 	for _, want := range []string{"squid", "0.80", "status 502 instead of 200"} {
-		if !strings.Contains(table.String(), want) {
-			t.Errorf("%q is not in\n%s", want, &table)
-		}
+		must.Contain(t, table.String(), want, "%q is not in\n%s", want, &table)
 	}
 	path := filepath.Join(t.TempDir(), "out.json")
 	must.OK(t, r.writeJSON(path))

@@ -49,9 +49,7 @@ func TestManPage(t *testing.T) {
 	words := strings.Join(strings.Fields(text), " ")
 	has := func(part string) {
 		t.Helper()
-		if !strings.Contains(words, strings.Join(strings.Fields(part), " ")) {
-			t.Errorf("the page lacks %q", part)
-		}
+		must.Contain(t, words, strings.Join(strings.Fields(part), " "), "the page lacks %q", part)
 	}
 	has("heed v1.2.3")
 	has("2026-05-01")
@@ -148,13 +146,9 @@ words=(heed ` + strings.Join(words, " ") + `); CURRENT=$#words; PREFIX=; source 
 			return
 		}
 		for _, f := range v.Flags {
-			if !strings.Contains(got, "\n*--"+f.Name+"[") {
-				t.Errorf("heed %q: --%s is missing in %q", v.Path, f.Name, got)
-			}
+			must.Contain(t, got, "\n*--"+f.Name+"[", "heed %q: --%s is missing in", v.Path, f.Name)
 		}
 	})
-	if got := ask("env", "--shell", "''"); !strings.Contains(got, ":(sh fish powershell)\n") {
-		t.Errorf("--shell: %q", got)
-	}
+	must.Contain(t, ask("env", "--shell", "''"), ":(sh fish powershell)\n", "--shell")
 	must.Equal(t, ask("run", "--observe", "--", "python3", "''"), "normal python3 2\n", "after --")
 }

@@ -37,13 +37,9 @@ func TestUnit_IsAcceptedAndConfined(t *testing.T) {
 	here := strings.ReplaceAll(unit, "/usr/bin/heed", program) // it must exist
 	here = strings.Replace(here, "Documentation=man:heed(1)\n", "", 1)
 	testkit.Write(t, path, here)
-	if out := printed(t, "", "systemd-analyze", "verify", "--man=no", path); strings.Contains(out, "heed.service") {
-		t.Errorf("systemd-analyze verify: %s", out)
-	}
+	must.Lack(t, printed(t, "", "systemd-analyze", "verify", "--man=no", path), "heed.service", "systemd-analyze verify")
 	out := printed(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", path)
-	if !strings.Contains(out, "Overall exposure level for heed.service") {
-		t.Errorf("systemd-analyze security: %s", out)
-	}
+	must.Contain(t, out, "Overall exposure level for heed.service", "systemd-analyze security")
 	t.Log(out[strings.Index(out, "Overall"):])
 }
 
@@ -56,9 +52,7 @@ func TestPackage_AgreesOnTheStateDirectory(t *testing.T) {
 		"postinst":      "install -d -o heed -g heed -m 0700 " + state.ServiceDir + "\n",
 		"postrm":        "\nstate=" + state.ServiceDir + "\n",
 	} {
-		if !strings.Contains(debianFile(t, file), part) {
-			t.Errorf("%s lacks %q", file, part)
-		}
+		must.Contain(t, debianFile(t, file), part, "%s lacks %q", file, part)
 	}
 }
 
@@ -85,9 +79,7 @@ func TestPackage_CommandsExist(t *testing.T) {
 		}
 	}
 	for _, part := range []string{"\nFROM scratch\n", "\nUSER 65532:65532\n", "\nVOLUME /state\n"} {
-		if !strings.Contains(docker, part) {
-			t.Errorf("the Dockerfile lacks %q", part)
-		}
+		must.Contain(t, docker, part, "the Dockerfile lacks %q", part)
 	}
 }
 
@@ -117,9 +109,7 @@ func TestPurge_LeavesTheRecord(t *testing.T) {
 			want := slices.Clone(c.left)
 			slices.Sort(left)
 			slices.Sort(want)
-			if !slices.Equal(left, want) {
-				t.Errorf("left are %v, want %v", left, want)
-			}
+			must.Same(t, left, want, "left")
 			must.Equal(t, strings.Contains(said, dir), (len(c.left) > 0), "the purge says %q", said)
 			for _, gone := range []string{etc, dir} {
 				if _, err := os.Stat(gone); gone == dir && len(c.left) > 0 != (err == nil) || gone == etc && err == nil {
@@ -135,9 +125,7 @@ func TestScripts_AreShell(t *testing.T) {
 		text := debianFile(t, name)
 		printed(t, text, "sh", "-n")
 		for _, word := range []string{"update-ca-certificates", "certutil", "ca install"} {
-			if strings.Contains(text, word) {
-				t.Errorf("%s touches a trust store: %s", name, word)
-			}
+			must.Lack(t, text, word, "%s touches a trust store: %s", name, word)
 		}
 	}
 }
@@ -217,14 +205,10 @@ func TestLicences_OfEverythingThatIsLinked(t *testing.T) {
 	text, err := licences(root, modules)
 	must.OK(t, err)
 	for _, m := range modules {
-		if !strings.Contains(string(text), "\n"+m.Path+" "+m.Version+", ") {
-			t.Errorf("the licence of %s is missing", m.Path)
-		}
+		must.Contain(t, string(text), "\n"+m.Path+" "+m.Version+", ", "the licence of %s is missing", m.Path)
 	}
 	for _, part := range []string{"no licence for heed itself", "The Go standard library go1.", "The Go Authors"} {
-		if !strings.Contains(string(text), part) {
-			t.Errorf("the copyright file lacks %q", part)
-		}
+		must.Contain(t, string(text), part, "the copyright file lacks %q", part)
 	}
 }
 

@@ -118,13 +118,9 @@ func fails(t *testing.T, err error, parts ...string) {
 	if err == nil {
 		t.Fatalf("no error, want one with %q", parts)
 	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("not one line: %v", err)
-	}
+	must.Lack(t, err.Error(), "\n", "not one line: %v", err)
 	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q does not say %q", err, part)
-		}
+		must.Contain(t, err.Error(), part, "error %q does not say %q", err, part)
 	}
 }
 

@@ -48,13 +48,9 @@ func TestJavaTrustsTheTrustStore(t *testing.T) {
 	}
 	for _, password := range [][]string{nil, {"-Djavax.net.ssl.trustStorePassword=changeit"}} {
 		args := client(append(password, "-Djavax.net.ssl.trustStore="+store)...)
-		if out := run(t, true, java, args...); !strings.Contains(out, "roots 3\ntrusted") {
-			t.Errorf("%v: %s", password, out)
-		}
+		must.Contain(t, run(t, true, java, args...), "roots 3\ntrusted", "%v", password)
 	}
-	if out := run(t, false, java, client()...); !strings.Contains(out, "SSLHandshakeException") {
-		t.Errorf("without the trust store:\n%s", out)
-	}
+	must.Contain(t, run(t, false, java, client()...), "SSLHandshakeException", "without the trust store")
 }
 
 func TestKeytoolReadsTheTrustStore(t *testing.T) {

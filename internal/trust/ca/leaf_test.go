@@ -52,9 +52,7 @@ func TestRFC5280_LeafSaysWhatItIsForAndWhoMadeIt(t *testing.T) {
 	if len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
 		t.Errorf("extended key usage %v", c.ExtKeyUsage)
 	}
-	if string(c.AuthorityKeyId) != string(a.chain[0].SubjectKeyId) {
-		t.Error("authority key identifier is not the CA's subject key identifier")
-	}
+	must.Equal(t, string(c.AuthorityKeyId), string(a.chain[0].SubjectKeyId), "authority key identifier is not the CA's subject key identifier")
 }
 
 func TestLeavesDifferInKeyAndSerialNumber(t *testing.T) {

@@ -28,9 +28,7 @@ func TestRootIsMadeOnFirstUse(t *testing.T) {
 	}
 	again, err := Open(dir, at(noon))
 	must.OK(t, err)
-	if Fingerprint(again.chain[0]) != Fingerprint(a.chain[0]) {
-		t.Error("the second Open made another CA")
-	}
+	must.Equal(t, Fingerprint(again.chain[0]), Fingerprint(a.chain[0]), "the second Open made another CA")
 }
 
 func TestRFC5280_RootMaySignOnlyEndCertificates(t *testing.T) {

@@ -190,9 +190,7 @@ func TestSign_AKeyThatHasEndedSignsNothing(t *testing.T) {
 		t.Error("signed before the key begins")
 	}
 	s.Sign(h, &page, Dictionary, now)
-	if !strings.Contains(h.Get("Signature-Input"), fmt.Sprintf(";expires=%d;", k.NotAfter.Unix())) {
-		t.Errorf("%s", h.Get("Signature-Input"))
-	}
+	must.Contain(t, h.Get("Signature-Input"), fmt.Sprintf(";expires=%d;", k.NotAfter.Unix()))
 	if s.Sign(h, &page, Dictionary, now.Add(10*time.Second)) || Signed(h) {
 		t.Error("signed after the key has ended")
 	}

@@ -83,7 +83,5 @@ refuse_to = ["inside.test"]
 	tab.find(".robots")
 	tab.click(`form[action="/actions/forget"] button`)
 	tab.find(`form[action="/sites"]`)
-	if text := tab.text("main"); !strings.Contains(text, "0 policies in memory") {
-		t.Errorf("the policy was not forgotten:\n%s", text)
-	}
+	must.Contain(t, tab.text("main"), "0 policies in memory", "the policy was not forgotten")
 }

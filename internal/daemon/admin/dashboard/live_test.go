@@ -63,9 +63,7 @@ func TestLivePage_AFaultEndsNothing(t *testing.T) {
 		t.Errorf("%q; the log: %s", text, log.String())
 	}
 	p.made = time.Time{}
-	if text := now(); string(text) != "state" {
-		t.Errorf("%q after the fault", text)
-	}
+	must.Equal(t, string(now()), "state", "after the fault")
 	p.made = time.Now().Add(time.Hour)
 	if now(); made != 2 {
 		t.Errorf("a state that another viewer has made just now is made again")

@@ -69,13 +69,9 @@ func TestPages_MarkupOfClientsAndSitesIsInert(t *testing.T) {
 			t.Errorf("%s: status %d\n%s", page, status, text)
 		}
 		for _, bad := range []string{"<script>", "<img", "<b>", "<svg onload", "\u202e", "//other.test></script", "href=\"javascript:", "style=\"", "secret-of-upstream"} {
-			if strings.Contains(text, bad) {
-				t.Errorf("%s contains %q", page, bad)
-			}
+			must.Lack(t, text, bad, "%s contains %q", page, bad)
 		}
-		if strings.Contains(text, "%253A") {
-			t.Errorf("%s has a link that is escaped twice", page)
-		}
+		must.Lack(t, text, "%253A", "%s has a link that is escaped twice", page)
 		if strings.Count(text, "<script") != 1 {
 			t.Errorf("%s has %d scripts, not its own alone", page, strings.Count(text, "<script"))
 		}
@@ -111,15 +107,11 @@ func TestDecision_IsExplainedAsHeedWhyDoes(t *testing.T) {
 	x := explained(t, record, e.ID.String())
 	for _, step := range why.Recorded(x, nil, why.Words) {
 		for _, line := range append([]string{step.Label}, step.Lines...) {
-			if !strings.Contains(text, ">"+escaped(line)+"<") {
-				t.Errorf("it lacks %q", line)
-			}
+			must.Contain(t, text, ">"+escaped(line)+"<", "it lacks %q", line)
 		}
 	}
 	for _, want := range []string{"<mark>NewsBot/1.0</mark>" + escaped(" (+https://bot.example/about)"), `class="decided" id="decided"><strong>Disallow: /private</strong>`, escaped(`# <script>document.title = "robots"</script>`)} {
-		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %s", want)
-		}
+		must.Contain(t, text, want, "it lacks %s", want)
 	}
 	if status, file := get(t, address, "/decisions/"+e.ID.String()+"/robots.txt"); status != 200 || file != robots {
 		t.Errorf("its robots.txt is not what the site sent: %d %q", status, file)
@@ -280,9 +272,7 @@ func TestSettings_HaveExceptionsWithTheirEnd(t *testing.T) {
 	address, _ := serve(t, dashboard.Options{Heed: newRunning(t).heed()})
 	_, text := get(t, address, "/settings")
 	for _, want := range []string{"archive.test", "allow /old/", "written permission 2026-14", "2027-02-01 00:00:00", "*.partner.test", "refuse /", "contract ended", "asked on the telephone", "...@proxy.example:3128"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %s", want)
-		}
+		must.Contain(t, text, want, "it lacks %s", want)
 	}
 }
 

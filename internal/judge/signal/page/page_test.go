@@ -320,12 +320,8 @@ func TestUnfinishedPages(t *testing.T) {
 	}
 	for name := range codings {
 		sent := encode(t, name, []byte("<head>"+strings.Repeat("<meta name=a content=b>", 300)))
-		if h := scan(header("text/html", name), sent[:len(sent)-5], 100); h.Why != page.Coding {
-			t.Errorf("%s, cut off: %q", name, h.Why)
-		}
-		if h := scan(header("text/html", name), []byte("<head><meta name=robots content=noindex></head>"), 5); h.Why != page.Coding {
-			t.Errorf("%s that is not: %q", name, h.Why)
-		}
+		must.Equal(t, scan(header("text/html", name), sent[:len(sent)-5], 100).Why, page.Coding, "%s, cut off", name)
+		must.Equal(t, scan(header("text/html", name), []byte("<head><meta name=robots content=noindex></head>"), 5).Why, page.Coding, "%s that is not", name)
 	}
 }
 

@@ -1,10 +1,12 @@
 // Package must has what tests say most. An error that a test does not expect ends it:
 // must.OK(t, f()) where a call returns an error alone, must.Get(f())(t) for the value before
-// it. must.Equal compares, and the test goes on.
+// it. must.Equal and the others compare, and the test goes on.
 package must
 
 import (
 	"fmt"
+	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -39,19 +41,64 @@ func Two[A, B any](a A, b B, err error) func(testing.TB) (A, B) {
 // or the format and the arguments of one.
 func Equal[V comparable](t testing.TB, got, want V, what ...any) {
 	t.Helper()
-	if got == want {
+	if got != want {
+		differ(t, got, want, what)
+	}
+}
+
+// Same is Equal for what has parts: slices, maps. None is the same as an empty one.
+func Same[V any](t testing.TB, got, want V, what ...any) {
+	t.Helper()
+	g, w := reflect.ValueOf(got), reflect.ValueOf(want)
+	if k := g.Kind(); (k == reflect.Slice || k == reflect.Map) && g.Len()+w.Len() == 0 {
 		return
 	}
-	said, form := "", "%sgot %+v, want %+v"
-	if len(what) == 1 {
-		said = fmt.Sprint(what[0], ": ")
-	} else if len(what) > 1 {
-		said = fmt.Sprintf(what[0].(string)+": ", what[1:]...)
+	if !reflect.DeepEqual(got, want) {
+		differ(t, got, want, what)
 	}
-	if text := fmt.Sprint(got, want); strings.Contains(text, "\n") {
-		form = "%s\ngot\n%+v\nwant\n%+v"
-	} else if _, ok := any(got).(string); ok {
+}
+
+// Status says that an answer has another status than want.
+func Status(t testing.TB, got *http.Response, want int, what ...any) {
+	t.Helper()
+	if got.StatusCode != want {
+		t.Errorf("%s%s, want %d", said(what), got.Status, want)
+	}
+}
+
+// Contain says that there is no part in text.
+func Contain(t testing.TB, text, part string, what ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%sthere is no %q in\n%s", said(what), part, text)
+	}
+}
+
+// Lack says that there is a part in text.
+func Lack(t testing.TB, text, part string, what ...any) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%sthere is %q in\n%s", said(what), part, text)
+	}
+}
+
+func differ(t testing.TB, got, want any, what []any) {
+	t.Helper()
+	form := "%sgot %+v, want %+v"
+	if strings.Contains(fmt.Sprint(got, want), "\n") {
+		form = "%sgot\n%+v\nwant\n%+v"
+	} else if _, ok := got.(string); ok {
 		form = "%sgot %q, want %q"
 	}
-	t.Errorf(form, said, got, want)
+	t.Errorf(form, said(what), got, want)
+}
+
+func said(what []any) string {
+	switch len(what) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprint(what[0], ": ")
+	}
+	return fmt.Sprintf(what[0].(string)+": ", what[1:]...)
 }

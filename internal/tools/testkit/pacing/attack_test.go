@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // attack is a way in which a client may send requests closer together than the site asks
@@ -272,7 +273,5 @@ func TestHeed_WhatWouldBeSentAgainTooLateIsRefused(t *testing.T) {
 	ended := b.Await("of the request that was dropped", func(r testkit.Record) bool {
 		return strings.HasSuffix(r.Text("url"), "/dropped") && r.Number("status") == http.StatusTooManyRequests
 	})
-	if !strings.Contains(ended.Text("error"), "closed the connection") {
-		t.Errorf("the record says %v", ended)
-	}
+	must.Contain(t, ended.Text("error"), "closed the connection", "the record says %v", ended)
 }

@@ -44,9 +44,7 @@ func TestAFailureIsReportedWithTheCommandThatRepeatsIt(t *testing.T) {
 		"to repeat it alone: go test -count=1 ./broken\n",
 		"the slowest tests", "1 passed, 3 failed\n",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("there is no %q", want)
-		}
+		must.Contain(t, got, want, "there is no %q", want)
 	}
 	if strings.Contains(got, "not shown") || strings.Contains(got, "sample/none") {
 		t.Error("what passed is shown")

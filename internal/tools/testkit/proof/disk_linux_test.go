@@ -180,9 +180,7 @@ func TestHeed_ADiskThatBecomesReadOnlyStopsRequests(t *testing.T) {
 	}
 	h.Signal(os.Interrupt)
 	h.Exit()
-	if !strings.Contains(h.Stderr(), "read-only file system") {
-		t.Errorf("it did not say so:\n%s", h.Stderr())
-	}
+	must.Contain(t, h.Stderr(), "read-only file system", "it did not say so")
 	copied := filepath.Join(t.TempDir(), "audit.db") // where the next start could write
 	for _, suffix := range []string{"", "-wal", ".tail", ".tail2"} {
 		text, err := os.ReadFile(path + suffix)
@@ -257,9 +255,7 @@ func TestHeed_WhoWantsToGoesOnUnrecordedAndIsCounted(t *testing.T) {
 	empty()
 	h.Signal(os.Interrupt)
 	h.Exit()
-	if !strings.Contains(h.Stderr(), `on_failure = "continue"`) {
-		t.Errorf("it did not say so at the start:\n%s", h.Stderr())
-	}
+	must.Contain(t, h.Stderr(), `on_failure = "continue"`, "it did not say so at the start")
 	verify(t, path)
 	rows, _ := rowsAfter(t, path, 0)
 	if lost := lostIn(t, path); lost < 6 || len(rows)+lost != asked {

@@ -164,9 +164,7 @@ func (c client) isHeld(t *testing.T, o *outside, uid uint32, origin *testkit.Ori
 				t.Errorf("%s came to the site: %v, want %v (%v; is the package %s installed?)\n%.600s\n%.900s", url, came, allowed, err, c.needs, out, errs)
 			}
 			for _, target := range seen {
-				if strings.Contains(target, " /private") {
-					t.Errorf("%s: the site was asked for %s", url, target)
-				}
+				must.Lack(t, target, " /private", "%s: the site was asked for", url)
 			}
 		}
 	}

@@ -231,9 +231,7 @@ func TestNoWayOutButHeed(t *testing.T) {
 			}
 			o.reachedOnlyThroughHeed(t)
 			for _, want := range []string{"sealed: no network exit but heed", "udp/443"} {
-				if !strings.Contains(errs, want) {
-					t.Errorf("the summary does not contain %q", want)
-				}
+				must.Contain(t, errs, want, "the summary does not contain %q", want)
 			}
 		})
 	}

@@ -10,12 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"heed/internal/config"
 	"heed/internal/config/clientenv"
@@ -63,7 +61,7 @@ func (c *DoctorCmd) Run(a *console.App) error {
 	if len(args) > 0 {
 		return c.try(ctx, a, args)
 	}
-	found := runtimes(ctx)
+	found := runtimes(ctx, a)
 	if ctx.Err() != nil {
 		return console.Exit(128 + int(syscall.SIGINT))
 	}
@@ -109,11 +107,8 @@ func (c *DoctorCmd) try(ctx context.Context, a *console.App, args []string) erro
 	return err
 }
 
-// versionTime is the most that a program may take to print its version.
-const versionTime = 10 * time.Second
-
 // runtimes returns the programs of clientenv that are in the PATH.
-func runtimes(ctx context.Context) []installed {
+func runtimes(ctx context.Context, a *console.App) []installed {
 	found := []installed{}
 	for _, p := range clientenv.Programs {
 		for _, name := range p.Names {
@@ -121,7 +116,7 @@ func runtimes(ctx context.Context) []installed {
 			if err != nil || p.Wraps {
 				continue
 			}
-			r := installed{Name: name, Version: versionOf(ctx, path)}
+			r := installed{Name: name, Version: clientenv.VersionOf(ctx, path, a.Environ)}
 			if r.Ignores = p.Ignores != nil && p.Ignores(r.Version); r.Ignores {
 				r.Setting = p.Proxy
 			}
@@ -130,16 +125,6 @@ func runtimes(ctx context.Context) []installed {
 		}
 	}
 	return found
-}
-
-// versionOf returns the version that a program prints; empty: it prints none.
-func versionOf(ctx context.Context, path string) string {
-	ctx, cancel := context.WithTimeout(ctx, versionTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, cmp.Or(map[string]string{"go": "version"}[filepath.Base(path)], "--version"))
-	cmd.WaitDelay = time.Second
-	out, _ := cmd.CombinedOutput() // without a version, none is printed
-	return clientenv.VersionIn(string(out))
 }
 
 // sealWords returns whether this machine can seal a run, given the error of the trial.

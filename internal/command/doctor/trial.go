@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"heed/internal/base/state"
@@ -33,19 +32,15 @@ const (
 	doctorHost    = "doctor.test"   // RFC 6761 §6.2 reserves .test
 )
 
-// trial is one fetch.
-type trial struct {
-	scheme, path string
-	status       int    // exit status; -1 when it was killed or did not start
-	output       string // stdout and stderr
-}
+// pages are those that a command fetches, http first: a tunnel, which Node uses for http too,
+// waits after a failed handshake.
+var pages = [...]string{"http://" + doctorHost + allowedPath, "http://" + doctorHost + refusedPath,
+	"https://" + doctorHost + allowedPath, "https://" + doctorHost + refusedPath}
 
-// trials are the fetches of a command.
-var trials = []trial{
-	{scheme: "http", path: allowedPath},
-	{scheme: "http", path: refusedPath}, // before https: a tunnel, which Node uses for http too, waits after a failed handshake
-	{scheme: "https", path: allowedPath},
-	{scheme: "https", path: refusedPath},
+// trial is the fetch of one page.
+type trial struct {
+	status int    // exit status; -1 when it was killed or did not start
+	output string // stdout and stderr
 }
 
 // examine tries a command with a separate heed and site, in a temporary directory that it
@@ -81,15 +76,14 @@ func examine(ctx context.Context, a *console.App, args []string) (found *diagnos
 	environ = clientenv.SetVariable(environ, "GIT_TERMINAL_PROMPT", "0")
 	var record bytes.Buffer // whole when the run has been finished
 	finish := run.ReadStream(m, &record, io.Discard, false)
-	tried := slices.Clone(trials)
-	for i := range tried {
-		t := &tried[i]
-		t.status, t.output = execute(ctx, environ, line(args, t.scheme+"://"+doctorHost+t.path))
+	var tried [len(pages)]trial
+	for i, page := range pages {
+		tried[i] = execute(ctx, environ, line(args, page))
 	}
 	if finish(nil) == nil {
 		return nil, errEnded
 	}
-	return diagnose(args, tried, site, judgedOf(&record)), nil
+	return diagnose(args, tried, judgedOf(&record)), nil
 }
 
 // endHeed leaves the heed that judged, which has no other client, and waits until it
@@ -116,39 +110,32 @@ func line(args []string, address string) []string {
 	return out
 }
 
-// diagnose evaluates the fetches of a command.
-func diagnose(args []string, tried []trial, site *doctorSite, judged []judgedRequest) *diagnosis {
-	d := &diagnosis{Name: console.Truncated(strings.Join(args, " "), 40)}
-	d.ProxyHTTP = site.requested("http", allowedPath)
-	d.ProxyHTTPS = slices.ContainsFunc(judged, func(j judgedRequest) bool {
-		return strings.HasPrefix(j.URL, "https://"+doctorHost) || strings.HasPrefix(j.URL, doctorHost+":443")
-	})
-	d.Refusal = d.ProxyHTTP
-	for _, t := range tried {
-		switch {
-		case t.scheme == "https" && t.path == allowedPath:
-			d.Trusted = t.status == 0 && site.requested(t.scheme, t.path)
-		case t.path == refusedPath && (t.scheme == "http" || d.Trusted):
-			d.Refusal = d.Refusal && t.status != 0 && !site.requested(t.scheme, t.path) && refusedByRule(judged, t.scheme+"://"+doctorHost+t.path)
-		}
+// diagnose evaluates the fetches of a command by what heed judged.
+func diagnose(args []string, tried [len(pages)]trial, judged []judgedRequest) *diagnosis {
+	came := func(url, verdict, reason string) bool {
+		return slices.ContainsFunc(judged, func(j judgedRequest) bool {
+			return strings.HasPrefix(j.URL, url) && (verdict == "" || j.Verdict == verdict) && (reason == "" || j.Reason == reason)
+		})
 	}
+	refused := func(i int) bool { return tried[i].status != 0 && came(pages[i], "refuse", "rule") }
+	d := &diagnosis{Name: console.Truncated(strings.Join(args, " "), 40)}
+	d.ProxyHTTP = came(pages[0], "allow", "")
+	d.ProxyHTTPS = came("https://"+doctorHost, "", "") || came(doctorHost+":443", "", "")
+	d.Trusted = tried[2].status == 0 && came(pages[2], "allow", "")
+	d.Refusal = d.ProxyHTTP && refused(1) && (!d.Trusted || refused(3))
 	d.Missing = d.missing(args)
-	if i := slices.IndexFunc(tried, func(t trial) bool { return (t.status != 0) == (t.path == allowedPath) }); i >= 0 && !d.well() {
-		lines := strings.Split(strings.TrimSpace(tried[i].output), "\n")
-		d.LastLine = console.Quoted(lines[len(lines)-1])
+	for i, t := range tried {
+		if allowed := i%2 == 0; (t.status == 0) != allowed && !d.well() {
+			lines := strings.Split(strings.TrimSpace(t.output), "\n")
+			d.LastLine = console.Quoted(lines[len(lines)-1])
+			break
+		}
 	}
 	return d
 }
 
-func refusedByRule(judged []judgedRequest, address string) bool {
-	return slices.ContainsFunc(judged, func(j judgedRequest) bool {
-		return strings.HasPrefix(j.URL, address) && j.Verdict == "refuse" && j.Reason == "rule"
-	})
-}
-
-// execute runs a command line and returns its exit status and its output. The status
-// is -1 when it was killed or did not start.
-func execute(ctx context.Context, environ, line []string) (status int, output string) {
+// execute runs a command line.
+func execute(ctx context.Context, environ, line []string) trial {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
@@ -156,9 +143,9 @@ func execute(ctx context.Context, environ, line []string) (status int, output st
 	cmd.WaitDelay = time.Second // for children that hold its output open
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
-		return -1, err.Error()
+		return trial{-1, err.Error()}
 	}
-	return cmd.ProcessState.ExitCode(), string(out)
+	return trial{cmd.ProcessState.ExitCode(), string(out)}
 }
 
 // judgedRequest contains the fields of one line of heed's log that a diagnosis
@@ -185,17 +172,12 @@ const (
 	refusedPath = "/refused"
 )
 
-// doctorSite is a site on a loopback address, over http and https, that serves
-// any host and records the requests. Its certificates are signed by its own
-// authority.
+// doctorSite is a site on a loopback address, over http and https, that serves any host.
+// Its certificates are signed by its own authority.
 type doctorSite struct {
-	authority *ca.Authority
-	http      net.Listener
-	https     net.Listener
-	server    *http.Server
-
-	mu   sync.Mutex
-	hits []string // scheme://host/path
+	authority   *ca.Authority
+	http, https net.Listener
+	server      *http.Server
 }
 
 // openDoctorSite starts a site. It creates dir for the files of its authority.
@@ -207,8 +189,7 @@ func openDoctorSite(dir string, now func() time.Time) (*doctorSite, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &doctorSite{authority: authority}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: doctorTimeout, ErrorLog: log.New(io.Discard, "", 0)}
+	s := &doctorSite{authority: authority, server: &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: doctorTimeout, ErrorLog: log.New(io.Discard, "", 0)}}
 	if s.http, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
@@ -218,25 +199,16 @@ func openDoctorSite(dir string, now func() time.Time) (*doctorSite, error) {
 	secure := tls.NewListener(s.https, &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return authority.Leaf(strings.ToLower(hello.ServerName))
 	}})
-	go s.serve(s.http)
-	go s.serve(secure)
+	for _, l := range []net.Listener{s.http, secure} {
+		go s.server.Serve(l) // until it is closed: a listener on loopback does not fail before
+	}
 	return s, nil
 }
 
-// serve serves until the site is closed; a listener on loopback does not fail before.
-func (s *doctorSite) serve(l net.Listener) { _ = s.server.Serve(l) }
-
 func (s *doctorSite) close() { _ = s.server.Close() }
 
-// ServeHTTP answers all hosts in the same way.
-func (s *doctorSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	s.mu.Lock()
-	s.hits = append(s.hits, scheme+"://"+r.Host+r.URL.Path)
-	s.mu.Unlock()
+// answer answers all hosts in the same way.
+func answer(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/robots.txt":
 		fmt.Fprint(w, "User-agent: *\nDisallow: "+refusedPath+"\n")
@@ -245,13 +217,6 @@ func (s *doctorSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		fmt.Fprintln(w, "a page of heed doctor")
 	}
-}
-
-// requested reports whether a page, or one below it, was requested.
-func (s *doctorSite) requested(scheme, path string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.hits, func(hit string) bool { return strings.HasPrefix(hit, scheme+"://"+doctorHost+path) })
 }
 
 // config returns the proxy.toml of a heed that reaches the site and trusts its authority.

@@ -1,10 +1,14 @@
 package clientenv
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"heed/internal/base/memo"
 )
@@ -73,9 +77,20 @@ func (p *Program) Spares(command, proxies []string) bool {
 	return false
 }
 
-// VersionIn returns the first version number in what a program prints; empty when there is
-// none.
-func VersionIn(text string) string { return versionNumber().FindString(text) }
+// versionTime is the most that a program may take to print its version.
+const versionTime = 10 * time.Second
+
+// VersionOf returns the first version number that the program at path prints in an environment
+// when it is asked for its version; empty when there is none.
+func VersionOf(ctx context.Context, path string, environ []string) string {
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, cmp.Or(map[string]string{"go": "version"}[filepath.Base(path)], "--version"))
+	cmd.Env = environ
+	cmd.WaitDelay = time.Second
+	out, _ := cmd.CombinedOutput() // the status of a program of a run may be collected by another
+	return versionNumber().FindString(string(out))
+}
 
 var versionNumber = memo.Expression(`\d+(\.\d+)+`)
 

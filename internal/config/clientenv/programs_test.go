@@ -1,6 +1,10 @@
 package clientenv
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 // Which programs ignore the proxy variables depends on their versions, on what they run and,
 // where an option names a proxy, on their command line.
@@ -35,7 +39,11 @@ func TestProgramsThatIgnoreTheVariables(t *testing.T) {
 			t.Errorf("%q of version %q: %v", c.command, c.version, got)
 		}
 	}
-	if got := VersionIn("v20.20.2\n"); got != "20.20.2" {
+	node := filepath.Join(t.TempDir(), "node")
+	if err := os.WriteFile(node, []byte("#!/bin/sh\necho v20.20.2\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := VersionOf(t.Context(), node, nil); got != "20.20.2" {
 		t.Errorf("the version is %q", got)
 	}
 }

@@ -3,10 +3,8 @@ package run
 import (
 	"cmp"
 	"context"
-	"os/exec"
 	"slices"
 	"sync"
-	"time"
 
 	"heed/internal/config/clientenv"
 	"heed/internal/sealed/process"
@@ -20,9 +18,6 @@ type programs struct {
 	mu     sync.Mutex
 	found  []ignoring
 }
-
-// versionTime is the most that a program may take to print its version.
-const versionTime = 10 * time.Second
 
 // look notes the program of a process when it ignores the variables. Where that depends on
 // its version, it is run to print that, in an environment without variables. proxies are
@@ -42,14 +37,9 @@ func (p *programs) look(pid int, proxies []string) {
 		return
 	}
 	p.asking.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), versionTime)
-		defer cancel()
 		var version string
 		for _, at := range []string{process.Path(pid, "exe"), path} { // it may be in another root directory, and the process may have ended
-			cmd := exec.CommandContext(ctx, at, "--version")
-			cmd.Env = []string{}
-			out, _ := cmd.Output() // its status may be collected by reap
-			version = cmp.Or(version, clientenv.VersionIn(string(out)))
+			version = cmp.Or(version, clientenv.VersionOf(context.Background(), at, []string{}))
 		}
 		if kind.Ignores(version) { // one without a version is not named
 			p.add(ignoring{path, version})

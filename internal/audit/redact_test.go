@@ -169,21 +169,6 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-func BenchmarkRedact(b *testing.B) {
-	p := newPrivacy(b, ClientsFull)
-	for name, target := range map[string]string{
-		"none": "/articles/2026/index.html", "query": "/a?page=2&sort=price&lang=en", "secret": "/a?page=2&token=0123456789abcdef",
-		"hostile": "/?" + strings.Repeat("a=1&", 16<<10), "escapes": "/?" + strings.Repeat("%2525", 13<<10),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for range b.N {
-				p.Redact(target)
-			}
-		})
-	}
-}
-
 // Secrets are found among octets that are no text, and these are kept.
 func TestRedact_OctetsThatAreNoText(t *testing.T) {
 	t.Parallel()

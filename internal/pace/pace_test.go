@@ -497,18 +497,3 @@ func TestHeed_MaxParallel(t *testing.T) {
 		c.expect("b 7s")
 	})
 }
-
-// Hosts that are not paced pay next to nothing.
-func BenchmarkNotPaced(b *testing.B) {
-	turns := New(Config{})
-	p := rules.New(rules.Source{Origin: site1, State: rules.Available}, []byte("User-agent: *\nDisallow: /private\n"))
-	agent := rules.Identify("TestBot/1.0")
-	other := rules.Origin{Scheme: "http", Host: "other.test", Port: 80}
-	turns.Answered(other, http.StatusServiceUnavailable, nil, time.Now()) // something is known of another site
-	b.ReportAllocs()
-	for b.Loop() {
-		if turns.Paced(site1, p.RateHints(agent), &defaults) {
-			b.Fatal("paced")
-		}
-	}
-}

@@ -194,24 +194,3 @@ func TestConcurrentRequestsAreAllCounted(t *testing.T) {
 		t.Errorf("counted %d of 4000 failed requests", sum)
 	}
 }
-
-func BenchmarkUnknown(b *testing.B) {
-	var t table
-	var names []string
-	for i := range 10 * maxNames {
-		names = append(names, fmt.Sprint("host", i, ".test"))
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		t.take(names[i%len(names)])
-	}
-}
-
-func BenchmarkKnown(b *testing.B) {
-	c := New(nil)
-	e := from(noon, "192.0.2.7", "a.test", "")
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Ended(e)
-	}
-}

@@ -228,14 +228,3 @@ func TestMetrics_EveryReasonIsThereAndNothingElseAddsSeries(t *testing.T) {
 		t.Errorf("%d lines, at first %d", len(lines), before)
 	}
 }
-
-func BenchmarkEnded(b *testing.B) {
-	counter := New(newMetrics())
-	e := &audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}, Outcome: audit.Outcome{Status: 200, FromSite: true, Duration: time.Millisecond}}
-	b.ReportAllocs()
-	b.RunParallel(func(p *testing.PB) {
-		for p.Next() {
-			counter.Ended(e)
-		}
-	})
-}

@@ -334,23 +334,3 @@ func TestHeed_TallyIsSafeForConcurrentUse(t *testing.T) {
 		t.Errorf("counted %d, want 1600", got)
 	}
 }
-
-func BenchmarkTallyKnown(b *testing.B) {
-	var tally Tally
-	e := asked("a.test", refusedBy(12, "Disallow: /private"))
-	e.Policy = rules.New(rules.Source{State: rules.Available}, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		tally.Ended(e)
-	}
-}
-
-func BenchmarkCounterKnown(b *testing.B) {
-	counter := New(nil)
-	e := asked("a.test", refusedBy(12, "Disallow: /private"))
-	e.Client, e.Policy = "192.0.2.7:40000", rules.New(rules.Source{State: rules.Available}, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		counter.Ended(e)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -251,14 +249,5 @@ func TestHeed_UploadsAreReported(t *testing.T) {
 	}
 	if !strings.Contains(page.String(), "data-l=\"uploaded\">8.0 MiB") || !strings.Contains(page.String(), "those of the requests 8.0 MiB") {
 		t.Error("the page has no uploads")
-	}
-}
-
-// BenchmarkReport makes a report over 100,000 decisions.
-func BenchmarkReport(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "audit.db")
-	must.OK(b, (audittest.Crawl{Entries: 100_000}).Write(path, store.Options{}))
-	for b.Loop() {
-		made(b, report.Query{}, path)
 	}
 }

@@ -37,13 +37,3 @@ func TestHeed_AnEmptyRecordIsWhole(t *testing.T) {
 		t.Errorf("damage %v, head %+v", proof.Damage, proof.Head)
 	}
 }
-
-func BenchmarkVerify(b *testing.B) {
-	m := newMade(b).entries(50_000)
-	for b.Loop() {
-		if proof := prove(b, m.path); !proof.Whole {
-			b.Fatal(proof.Damage)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/50_000, "µs/entry")
-}

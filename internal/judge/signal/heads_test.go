@@ -109,27 +109,3 @@ func readPage(h http.Header, names []string, body []byte, piece int) page.Head {
 	}
 	return s.Finish(true)
 }
-
-// The cost of a page: a head of 5 KB before a body that is not read, in each coding.
-func BenchmarkPage(b *testing.B) {
-	text := must.Get(os.ReadFile("testdata/heads/wordpress.html"))(b)
-	pad := "<script>" + strings.Repeat("window.settings = 1;\n", 190) + "</script></head>"
-	body := []byte(strings.Replace(string(text), "</head>", pad, 1) + strings.Repeat("<p>Some text of the page</p>\n", 1550))
-	for _, coding := range []string{"identity", "gzip", "br", "zstd"} {
-		b.Run(coding, func(b *testing.B) {
-			sent := coded(b, coding, body)
-			h := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
-			if coding != "identity" {
-				h.Set("Content-Encoding", coding)
-			}
-			in := request{}.input(b)
-			in.Header = h
-			b.ReportAllocs()
-			for b.Loop() {
-				head := readPage(h, signal.PageNames(in.Agent), sent, 32<<10)
-				in.Page = &head
-				signal.Judge(in)
-			}
-		})
-	}
-}

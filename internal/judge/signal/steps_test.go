@@ -193,32 +193,3 @@ func FuzzHeed_DocumentsTakeNoMoreThanTheBudget(f *testing.F) {
 		}
 	})
 }
-
-// BenchmarkJudge_Hostile judges documents of the greatest length for targets of 64 KiB, by
-// the rules and by the statements, and reports the steps.
-func BenchmarkJudge_Hostile(b *testing.B) {
-	const size = rules.MaxBytes - 100
-	for _, c := range []struct{ name, robots, entry, content string }{
-		{"rules of 4 MiB", "Disallow: /*a*a*a*a*a*a*a*a#\n", "", ""},
-		{"Content-Usage of 4 MiB", "Content-Usage: /*a*a*a*a*a*a*a*a# train-ai=n\n", "", ""},
-		{"Content-Usage, 2,000 lines", "Content-Usage: /*a*a*a*a*a*a*a*a# train-ai=n\n", "", ""},
-		{"RSL of 1 MiB", "", "", `<content url="/*a*a*a*a*a*a*a*a#"><license><prohibits>all</prohibits></license></content>`},
-		{"TDMRep of 256 KiB", "", `{"location":"/*a*a*a*a*a*a*a*a#","tdm-reservation":1}`, ""},
-	} {
-		n := 1 << 20
-		if strings.Contains(c.name, "2,000") {
-			n = signal.MaxLines - 1 // and one of License
-		}
-		for i, target := range []string{"/a", "/" + strings.Repeat("a/", 32_000), "/" + strings.Repeat("a/;x%2f..%5c", 5_400)} {
-			b.Run(fmt.Sprintf("%s/target %d", c.name, i), func(b *testing.B) {
-				p, in := hostileInput(b, c.robots, c.entry, c.content, target, n, size, rules.Standard)
-				for b.Loop() {
-					in.Target = rules.NewTarget(target)
-					p.Decide(in.Agent, in.Target)
-					signal.Judge(in)
-				}
-				b.ReportMetric(float64(in.Target.Spent()), "steps/op")
-			})
-		}
-	}
-}

@@ -338,15 +338,6 @@ func TestNewDirectory_EachKeyProvesItself(t *testing.T) {
 	}
 }
 
-// BenchmarkSign is what a signed request costs more than another.
-func BenchmarkSign(b *testing.B) {
-	s, h := newSigner(b, newKey(b, time.Time{})), http.Header{}
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Sign(h, &page, Dictionary, now)
-	}
-}
-
 // FuzzRead: no header makes a verifier panic, and none is verified that was not signed.
 func FuzzRead(f *testing.F) {
 	k := newKey(f, time.Time{})

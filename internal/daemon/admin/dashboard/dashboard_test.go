@@ -213,25 +213,6 @@ func TestDashboard_ReadsALimitedPartOfALargeRecord(t *testing.T) {
 	}
 }
 
-// BenchmarkPages measures pages of a record of a million decisions.
-func BenchmarkPages(b *testing.B) {
-	for name, perSecond := range map[string]int{"within a day": 14, "over weeks": 1} {
-		path := crawled(b, 1_000_000, perSecond)
-		for _, page := range []string{
-			"/", "/decisions", "/clients", "/sites", "/decisions?q=nothing-has-this", "/decisions?host=none.test&class=failed&within=1h",
-			"/decisions?q=nothing-has-this&within=all", "/decisions?class=failed&within=all&q=nothing-has-this",
-		} {
-			b.Run(name+page, func(b *testing.B) {
-				for b.Loop() { // each time the first page of a heed
-					address, d := serve(b, dashboard.Options{Heed: newRunning(b).heed(), Record: path})
-					get(b, address, page)
-					d.Close()
-				}
-			})
-		}
-	}
-}
-
 // lastID returns the id of the last decision.
 func lastID(t testing.TB, address string) string {
 	t.Helper()

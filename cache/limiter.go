@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/publicsuffix"
+
+	"heed/internal/base/memo"
 )
 
 // fetchLimiter limits the number of fetches, in total and for one site, so that no site takes
@@ -70,10 +72,7 @@ func (l *fetchLimiter) queue(p *ticket) error {
 	t := l.sites[p.site]
 	if t == nil {
 		t = &siteLoad{}
-		if l.sites == nil {
-			l.sites = map[string]*siteLoad{}
-		}
-		l.sites[p.site] = t
+		memo.Set(&l.sites, p.site, t)
 	}
 	if l.running < l.most && t.running < l.mostOfSite {
 		l.admitLocked(p)

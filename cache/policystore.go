@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/base/memo"
 	"heed/internal/base/safetext"
 	"heed/rules"
 )
@@ -98,10 +99,7 @@ func (a *answer) answered(now time.Time, file bool) *rules.Snapshot {
 	}
 	for _, name := range snapshotFields {
 		if values := a.header.Values(name); len(values) > 0 {
-			if s.Header == nil {
-				s.Header = map[string][]string{}
-			}
-			s.Header[name] = bounded(values)
+			memo.Set(&s.Header, name, bounded(values))
 		}
 	}
 	return s

@@ -60,12 +60,9 @@ func (v *visits) count(o rules.Origin, now time.Time) error {
 	defer v.mu.Unlock()
 	c := v.made[o]
 	if c == nil || now.Sub(c.since) >= visitsTime || now.Before(c.since) {
-		if v.made == nil {
-			v.made = map[rules.Origin]*visitCount{}
-		}
 		memo.MakeRoom(v.made, maxVisitHosts, func(a, b *visitCount) bool { return a.n < b.n }) // many names do not end the count of one
 		c = &visitCount{since: now}
-		v.made[o] = c
+		memo.Set(&v.made, o, c)
 	}
 	if c.n >= maxVisits {
 		return publicErrorf(nil, "redirects to a host that other sites have named %d URLs of within %v", maxVisits, visitsTime)

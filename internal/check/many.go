@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"heed/cache"
+	"heed/internal/base/memo"
 	"heed/internal/control"
 	"heed/internal/judge/acl"
 	"heed/internal/output/console"
@@ -72,10 +73,7 @@ func (s *Site) policy(ctx context.Context, o rules.Origin, userAgent string) (*r
 		if ctx.Err() != nil {
 			return had.policy, had.robots, had.by // it was not fetched to the end
 		}
-		if s.kept == nil {
-			s.kept = map[keptKey]kept{}
-		}
-		s.kept[k] = had
+		memo.Set(&s.kept, k, had)
 	}
 	return had.policy, had.robots, had.by
 }

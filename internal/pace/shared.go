@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/base/memo"
 	"heed/rules"
 )
 
@@ -107,10 +108,7 @@ func (s *site) fleetTicketOf(k *ticket) *fleetTicket {
 	for _, st := range k.steps {
 		ft.lanes = append(ft.lanes, Lane{Name: st.name, Delay: st.delay})
 	}
-	if s.fleetTickets == nil {
-		s.fleetTickets = map[string]*fleetTicket{}
-	}
-	s.fleetTickets[k.lanes] = ft
+	memo.Set(&s.fleetTickets, k.lanes, ft)
 	return ft
 }
 

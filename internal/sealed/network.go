@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+
+	"heed/internal/base/memo"
 )
 
 // Network is heed's end of the network of a sealed run.
@@ -86,12 +88,9 @@ func (n *Names) Addresses(name string) (v4, v6 netip.Addr, ok bool) {
 		if len(n.names) >= maxNames {
 			return v4, v6, false
 		}
-		if n.number == nil {
-			n.number = map[string]uint32{}
-		}
 		n.names = append(n.names, name)
 		i = uint32(len(n.names))
-		n.number[name] = i
+		memo.Set(&n.number, name, i)
 	}
 	return at(names4, i), at(names6, i), true
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"heed/internal/base/memo"
 )
 
 // Gate applies the limits in force to what clients hold. Make it with NewGate; it
@@ -302,11 +304,8 @@ func (l *Load) enter(a netip.Addr, of *Limits) (c *client, stops Kind) {
 	case c != nil && c.conns >= of.ConnectionsPerClient:
 		return nil, ConnectionsPerClient
 	case c == nil:
-		if l.clients == nil {
-			l.clients = map[netip.Prefix]*client{}
-		}
 		c = &client{key: key, recording: make(chan struct{}, maxRecording)}
-		l.clients[key] = c
+		memo.Set(&l.clients, key, c)
 	}
 	l.conns++
 	c.conns++

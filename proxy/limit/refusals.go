@@ -167,11 +167,8 @@ func (l *refusalLimiter) clientLocked(client netip.Prefix, now time.Time) *refus
 	if c := l.clients[client]; c != nil {
 		return c
 	}
-	if l.clients == nil {
-		l.clients = map[netip.Prefix]*refusedClient{}
-	}
 	memo.MakeRoom(l.clients, maxClients, func(a, b *refusedClient) bool { return a.full.Before(b.full) })
 	c := &refusedClient{full: now}
-	l.clients[client] = c
+	memo.Set(&l.clients, client, c)
 	return c
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"heed/internal/base/memo"
 )
 
 // Server holds connections. Its zero value is ready; it is safe for concurrent use.
@@ -36,10 +38,7 @@ func (s *Server) add(c *Conn) bool {
 	if s.stopped {
 		return false
 	}
-	if s.conns == nil {
-		s.conns = map[*Conn]struct{}{}
-	}
-	s.conns[c] = struct{}{}
+	memo.Set(&s.conns, c, struct{}{})
 	return true
 }
 

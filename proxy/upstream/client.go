@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"heed/internal/base/memo"
 )
 
 // Client identifies a client's connection, to which connections to sites belong. Its
@@ -60,10 +62,7 @@ func (c *Client) pin(site *conn) bool {
 	if c.ended {
 		return false
 	}
-	if c.pinned == nil {
-		c.pinned = map[*conn]struct{}{}
-	}
-	c.pinned[site] = struct{}{}
+	memo.Set(&c.pinned, site, struct{}{})
 	return true
 }
 

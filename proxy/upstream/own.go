@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"heed/internal/base/memo"
 )
 
 // OwnField is the field of a fetch of heed's own by which heed recognises it when the proxy
@@ -43,10 +45,7 @@ func (o *OwnFetches) Opens(conn net.Conn, hostPort string) (end func()) {
 func (o *OwnFetches) begin(f ownFetch) (end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.all == nil {
-		o.all = map[ownFetch]bool{}
-	}
-	o.all[f] = true
+	memo.Set(&o.all, f, true)
 	return func() { o.claim(f) }
 }
 

@@ -35,11 +35,8 @@ func (r *recent[K, V]) put(key K, clone func(K) K, at time.Time, what V, age tim
 		r.expired = at
 		r.expire(at, age)
 	}
-	if r.seen == nil {
-		r.seen = map[K]*sight[V]{}
-	}
 	if len(r.seen) < most {
-		r.seen[clone(key)] = &sight[V]{at, what}
+		memo.Set(&r.seen, clone(key), &sight[V]{at, what})
 	}
 }
 

@@ -90,10 +90,7 @@ func (t *Tally) reasonLocked(q *request) {
 	if q.judged == audit.ByPath && q.Scheme == "https" {
 		k := unjudged(q.host, rules.Refuse, rules.ReasonUntrusted)
 		if n := t.unjudged[k]; n != nil {
-			if t.rejected == nil {
-				t.rejected = map[ReasonCount]uint64{}
-			}
-			t.rejected[k.clone()] = *n
+			memo.Set(&t.rejected, k.clone(), *n)
 		}
 	}
 	switch {

@@ -80,11 +80,8 @@ var seed = maphash.MakeSeed()
 // follow adds a decision to its trail.
 func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays) error {
 	t := memo.At(b.trails, pair{a.agent, s.origin})
-	if t.agents == nil {
-		t.agents = map[string]bool{}
-	}
 	if len(t.agents) < mostAgents {
-		t.agents[a.UserAgent] = true
+		memo.Set(&t.agents, a.UserAgent, true)
 	}
 	if q.Target == "/robots.txt" {
 		t.RobotsAsked++

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
+	"heed/internal/base/memo"
 	"heed/rules"
 )
 
@@ -63,11 +64,8 @@ type numbered[K comparable] struct {
 func (n *numbered[K]) number(k K) int {
 	i, ok := n.of[k]
 	if !ok {
-		if n.of == nil {
-			n.of = map[K]int{}
-		}
 		i = len(n.keys)
-		n.of[k] = i
+		memo.Set(&n.of, k, i)
 		n.keys = append(n.keys, k)
 	}
 	return i

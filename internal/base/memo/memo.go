@@ -162,6 +162,14 @@ func (m *Kept[K, V]) dropLocked(key K) {
 // is empty and ready for use; it is not safe for concurrent use.
 type Bounded[K comparable, V any] map[K]*V
 
+// Set sets the value of key in *m, which is made for its first value.
+func Set[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
+	if *m == nil {
+		*m = M{}
+	}
+	(*m)[key] = value
+}
+
 // At returns the value of key, which it adds when necessary, or that of other when m
 // has limit keys. A new key is cloned, so that it does not retain the memory of a
 // request.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/base/memo"
 	"heed/internal/output/console"
 	"heed/internal/output/figures"
 )
@@ -20,10 +21,7 @@ type waits struct {
 func (w *waits) begin(address string) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.since == nil {
-		w.since = map[string]time.Time{}
-	}
-	w.since[address] = time.Now()
+	memo.Set(&w.since, address, time.Now())
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()

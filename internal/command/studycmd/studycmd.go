@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
@@ -19,6 +18,7 @@ import (
 	"heed/internal/analysis/accesslog"
 	"heed/internal/analysis/study"
 	"heed/internal/audit"
+	"heed/internal/base/memo"
 	"heed/internal/base/ownfile"
 	"heed/internal/base/safetext"
 	"heed/internal/base/state"
@@ -130,10 +130,7 @@ func (c *StudyCmd) options(ctx context.Context, a *console.App) (o study.Options
 		if err != nil {
 			return o, fmt.Errorf("--ranges: %w", err)
 		}
-		if o.Ranges == nil {
-			o.Ranges = map[string][]netip.Prefix{}
-		}
-		o.Ranges[strings.ToLower(token)] = list
+		memo.Set(&o.Ranges, strings.ToLower(token), list)
 	}
 	return o, nil
 }

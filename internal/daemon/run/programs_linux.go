@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"heed/internal/base/memo"
 	"heed/internal/config/clientenv"
 	"heed/internal/sealed/process"
 )
@@ -28,10 +29,7 @@ func (p *programs) look(pid int, proxies []string) {
 	if kind.Ignores == nil || p.looked[path] || kind.Spares(process.Arguments(pid), proxies) {
 		return
 	}
-	if p.looked == nil {
-		p.looked = map[string]bool{}
-	}
-	p.looked[path] = true
+	memo.Set(&p.looked, path, true)
 	if kind.Ignores("") {
 		p.add(ignoring{Program: path})
 		return

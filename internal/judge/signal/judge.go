@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"heed/internal/base/memo"
 	"heed/internal/base/safetext"
 	"heed/internal/judge/signal/page"
 	"heed/rules"
@@ -219,10 +220,7 @@ func (v *Verdict) resolve() {
 			result.Answer = Unknown
 		}
 		if result.Answer != "" {
-			if v.Results == nil {
-				v.Results = make(map[Category]Result)
-			}
-			v.Results[c] = result
+			memo.Set(&v.Results, c, result)
 		}
 	}
 	v.compact()

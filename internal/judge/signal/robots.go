@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"heed/internal/base/memo"
 	"heed/internal/base/safetext"
 	"heed/internal/base/structured"
 	"heed/rules"
@@ -317,10 +318,7 @@ func (s *Statement) readUsage(lines []string) {
 			s.say(a, c)
 			continue
 		}
-		if s.Says == nil {
-			s.Says = make(map[Category]Answer, 1)
-		}
-		s.Says[c] = a
+		memo.Set(&s.Says, c, a)
 	}
 }
 

@@ -57,6 +57,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"heed/internal/base/memo"
 )
 
 // Time limits of the store.
@@ -302,10 +304,7 @@ func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Ti
 	if took >= fastAnswer {
 		p.spent, p.spentAt = max(p.spentLocked(now), spent+took), now
 	} else if of != nil {
-		if p.kept == nil {
-			p.kept = map[*script]bool{}
-		}
-		p.kept[of] = true
+		memo.Set(&p.kept, of, true)
 	}
 }
 

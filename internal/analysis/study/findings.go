@@ -24,6 +24,7 @@ func (r *Result) Findings() (all []string) {
 		add("%s.", text)
 	}
 	if asked := sumsOf(r.Table("asked"), "asked"); r.Agents > 0 {
+		delete(asked.tokens, noUserAgent)
 		add("%s of %s asked for robots.txt.", figures.Commas(int64(len(asked.tokens))), figures.Number(r.Agents, "program"))
 	}
 	if limited := sumsOf(r.Table("delays"), "limited").all; limited > 0 {

@@ -18,6 +18,7 @@ type Result struct {
 	Requests  int64
 	Robots    int64 // requests of programs that name themselves
 	Agents    int64 // their tokens, each counted once however many sites it was at
+	Unnamed   int64 // requests without a User-Agent
 	Sites     []string
 	Judged    int64
 	Refused   int64
@@ -95,8 +96,12 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 	tokens := map[string]bool{}
 	for _, x := range s.all {
 		if programs(x) {
-			r.Robots += x.requests
-			tokens[x.token] = true
+			if x.category == catUnnamed {
+				r.Unnamed += x.requests
+			} else {
+				r.Robots += x.requests
+				tokens[x.token] = true
+			}
 			r.Judged += x.classes[classAllowed] + x.classes[classRefused] + x.classes[classGrace]
 			r.Refused += x.classes[classRefused]
 		}

@@ -44,6 +44,9 @@ func (r *Result) headline() string {
 	text := fmt.Sprintf("%s to %s from %s to %s UTC.", figures.Number(r.Requests, "request"), figures.Number(int64(len(r.Sites)), "site"),
 		r.First.Format("2006-01-02 15:04:05"), r.Last.Format("2006-01-02 15:04:05"))
 	text += fmt.Sprintf("\n%s are of %s by name", figures.Commas(r.Robots), figures.Number(r.Agents, "program"))
+	if r.Unnamed > 0 {
+		text += fmt.Sprintf(", %s without a User-Agent", figures.Commas(r.Unnamed))
+	}
 	switch {
 	case r.WithRules:
 	case r.Known:

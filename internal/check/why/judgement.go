@@ -22,6 +22,8 @@ const (
 	// maxAgentShown is the largest number of characters of a User-Agent string that
 	// is printed.
 	maxAgentShown = 600
+	// maxDetail is the largest number of characters of a detail: it may end with what to do.
+	maxDetail = 400
 )
 
 // explainer collects the steps from a User-Agent to a verdict.
@@ -273,7 +275,7 @@ func (x *explainer) because() string {
 	case tooMany(x.Judgement):
 		return x.Detail + ": everything but /robots.txt is refused until the site has fewer"
 	case x.Detail != "":
-		text += ": " + console.Quoted(x.Detail)
+		text += ": " + console.Truncated(x.Detail, maxDetail)
 	}
 	return text
 }

@@ -21,11 +21,15 @@ type Naming func(rules.Reason) string
 // Words is a Naming.
 func Words(r rules.Reason) string { return reason.Of(r).Words }
 
+// detailed are the reasons that say nothing of their cause: it is in the detail.
+var detailed = []rules.Reason{rules.ReasonCredentials, rules.ReasonFailures, rules.ReasonMalformed, rules.ReasonDestination, rules.ReasonLimit}
+
 // ResultText returns what became of a request that was not answered with the page: the
-// verdict by which it was withheld, the kind of the site's refusal, or what was wrong with
-// the credentials for this proxy, with the name that was tried.
+// verdict by which it was withheld, the kind of the site's refusal, or the cause of a refusal
+// without a rule: what is malformed, which address, which limit, and what was wrong with the
+// credentials for this proxy, with the name that was tried.
 func ResultText(d *replay.Decision, name Naming) (text string) {
-	if r := rules.Reason(d.Reason); (r == rules.ReasonCredentials || r == rules.ReasonFailures) && d.Detail != "" {
+	if slices.Contains(detailed, rules.Reason(d.Reason)) && d.Detail != "" {
 		text = "; " + console.Quoted(d.Detail)
 	}
 	if d.Withheld() {

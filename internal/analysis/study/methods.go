@@ -57,7 +57,7 @@ func (r *Result) Methods() string {
 		figures.Number(r.Requests, "request"), figures.Number(int64(len(r.Sites)), "site"), r.First.Format("2006-01-02 15:04:05"), r.Last.Format("2006-01-02 15:04:05"), r.Heed)
 	text += fmt.Sprintf("%s (%s) carry the name of a program; %s in all did. ", figures.Commas(r.Robots), figures.Percent(r.Robots, r.Requests), figures.Number(r.Agents, "program"))
 	if r.Unnamed > 0 {
-		text += fmt.Sprintf("%s without a User-Agent are counted among those of programs in the tables. ", figures.Number(r.Unnamed, "request"))
+		text += fmt.Sprintf("%s without a User-Agent %s in the tables beside those of programs. ", figures.Number(r.Unnamed, "request"), map[bool]string{true: "is", false: "are"}[r.Unnamed == 1])
 	}
 	if r.WithRules {
 		text += fmt.Sprintf("Each was judged by the robots.txt in force at its time (RFC 9309): of %s judged, %s (%s%s) were not allowed; intervals beside shares are Wilson's for 95 %%. Requests within 24 hours of a change that the file before it allows are not counted as such (RFC 9309 §2.4). ",

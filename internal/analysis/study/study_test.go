@@ -92,6 +92,13 @@ func TestHeed_TheTablesOfASmallLogAreThoseOfTheHand(t *testing.T) {
 			t.Errorf("%s (%s) is\n%swant\n%s", name, columns, got, want)
 		}
 	}
+	var text strings.Builder
+	must.OK(t, r.WriteText(&text))
+	for _, want := range []string{"\n34 are of 3 programs by name, 1 without a User-Agent.\n", "\n- 2 of 3 programs asked for robots.txt.\n", "1 request without a User-Agent"} {
+		if !strings.Contains(text.String()+"\n"+r.Methods(), want) {
+			t.Errorf("there is no %q in\n%.800s\n%s", want, text.String(), r.Methods())
+		}
+	}
 	check("versions", "version since status bytes requests", `
 		1 | 2025-02-01T00:00:00Z | - | 50 | 34
 		2 | 2025-03-03T00:00:00Z | - | 99 | 10

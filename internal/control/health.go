@@ -114,5 +114,11 @@ func (k *KeyStatus) Trouble(now time.Time) string {
 	return fmt.Sprintf("the key of %s ends on %s; publish the next one and set it (heed help identity)", whose, k.NotAfter.UTC().Format(time.DateOnly))
 }
 
+// maxSentence is the largest number of characters of an error that is printed: it may name two
+// files, and ends with what to do.
+const maxSentence = 800
+
 // sentence returns an error on one line: the lines after the first say what to do.
-func sentence(text string) string { return console.Quoted(strings.ReplaceAll(text, "\n", "; ")) }
+func sentence(text string) string {
+	return console.Truncated(strings.ReplaceAll(text, "\n", "; "), maxSentence)
+}

@@ -29,7 +29,8 @@ func lines(t *testing.T, requests ...[]any) string {
 	return testkit.Write(t, filepath.Join(t.TempDir(), "access.log"), b.String())
 }
 
-// A program that visits several sites is one program, in every number of programs.
+// A program that visits several sites is one program, in every number of programs; a client without
+// a User-Agent is none by name.
 func TestHeed_AProgramAtSeveralSitesIsOne(t *testing.T) {
 	t.Parallel()
 	var requests [][]any
@@ -39,7 +40,7 @@ func TestHeed_AProgramAtSeveralSitesIsOne(t *testing.T) {
 			requests = append(requests, []any{host, "192.0.2.1", 100*i + 10*j, "/robots.txt", 200, agent}, []any{host, "192.0.2.1", 100*i + 10*j + 5, "/a", 200, agent})
 		}
 	}
-	requests = append(requests, []any{"site0.example.org", "192.0.2.1", 900, "/robots.txt", 200, "GPTBot/1.0"}, []any{"site0.example.org", "192.0.2.9", 80000, "/end", 200, "Mozilla/5.0 (X11; rv:128.0) Firefox/128.0"})
+	requests = append(requests, []any{"site0.example.org", "192.0.2.1", 900, "/robots.txt", 200, "GPTBot/1.0"}, []any{"site0.example.org", "192.0.2.9", 80000, "/end", 200, "Mozilla/5.0 (X11; rv:128.0) Firefox/128.0"}, []any{"site0.example.org", "192.0.2.8", 80001, "/robots.txt", 200, "-"})
 	r := read(t, study.Options{}, lines(t, requests...))
 	if r.Agents != 3 || len(r.Sites) != 8 || r.Robots != 49 {
 		t.Errorf("%d programs at %d sites, %d requests", r.Agents, len(r.Sites), r.Robots)
@@ -50,7 +51,7 @@ func TestHeed_AProgramAtSeveralSitesIsOne(t *testing.T) {
 	}
 	var text strings.Builder
 	must.OK(t, r.WriteText(&text))
-	for _, want := range []string{"\n49 are of 3 programs by name", "\n- 3 of 3 programs asked for robots.txt.\n", "; 3 programs in all did."} {
+	for _, want := range []string{"\n49 are of 3 programs by name, 1 without a User-Agent", "\n- 3 of 3 programs asked for robots.txt.\n", "; 3 programs in all did."} {
 		must.Contain(t, strings.Join(strings.Fields(text.String()), " "), strings.TrimSpace(want), "there is no %q in\n%.2500s", want, text.String())
 	}
 }

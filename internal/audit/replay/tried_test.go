@@ -13,7 +13,8 @@ import (
 	"heed/rules"
 )
 
-// The name in refused credentials is listed, hashed where the record hashes users, and so is
+// What was wrong with a request is listed where its reason does not say it; the name in refused
+// credentials is, too, hashed where the record hashes users, and so is
 // the agent of a request that was refused before it was identified.
 func TestList_NamesWhoTriedAPassword(t *testing.T) {
 	t.Parallel()
@@ -23,7 +24,7 @@ func TestList_NamesWhoTriedAPassword(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.db")
 		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
 		must.OK(t, err)
-		for userAgent, reason := range map[string]rules.Reason{"GoodBot/1.0 (+https://bot.example/x)": rules.ReasonCredentials, "": rules.ReasonFailures} {
+		for userAgent, reason := range map[string]rules.Reason{"GoodBot/1.0 (+https://bot.example/x)": rules.ReasonCredentials, "": rules.ReasonFailures, "BadBot/1": rules.ReasonMalformed} {
 			e := &audit.Entry{ID: audit.NewID(), Client: "192.0.2.7:4711", UserAgent: userAgent, Tried: "ann", Detail: "wrong", Decision: rules.Decision{Reason: reason}}
 			must.OK(t, w.Decided(e))
 			w.Ended(e)

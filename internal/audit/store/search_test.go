@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/audit/counts"
 	"heed/internal/audit/store"
 	"heed/internal/base/memo"
@@ -220,5 +221,27 @@ func TestSearch_DecisionsAfterTheClockWasSetBackAreSelected(t *testing.T) {
 	}
 	if seq, err := r.SeqAt(begin.Add(3 * time.Hour)); err != nil || seq < 901-120 {
 		t.Errorf("%v: of 300 decisions the last of 1200 begin with %d", err, seq)
+	}
+}
+
+// A site that a heed met before and after a restart is one in each list.
+func TestSearch_ASiteOfTwoRunsIsOne(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	for range 2 {
+		w := must.Get(store.Open(path, store.Options{Heed: "test"}))(t)
+		e := &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:1", Scheme: "http", Host: "shop.test", Decision: rules.Decision{Verdict: rules.Refuse, Reason: rules.ReasonRule, Rule: "Disallow: /", Line: 2}}
+		must.OK(t, w.Decided(e))
+		w.Ended(e)
+		must.OK(t, w.Close(""))
+	}
+	r := must.Get(must.Get(store.OpenRecord(path))(t).Read(t.Context()))(t)
+	defer r.Close()
+	_, _, _, err := r.Recent(time.Now().Add(-time.Hour), 1<<20)
+	must.OK(t, err)
+	for _, by := range []store.Ranking{store.BySite, store.ByRule} {
+		var all []int64
+		must.OK(t, r.Ranked(by, 10, func(n *store.Ranked) { all = append(all, n.Classes.Sum()) }))
+		must.Same(t, all, []int64{2}, "the requests of each row by %s", by)
 	}
 }

@@ -71,7 +71,7 @@ func (c *icapConn) askAwaiting(a *asking, r *http.Request, client netip.AddrPort
 }
 
 // await waits for the answer of the site to x, which may be sent, and judges what the page states
-// of its use. Its own answer is heed's refusal, or stands for the site's. An answer that does not
+// of its use. Its own answer is heed's refusal, or one in place of the site's. An answer that does not
 // come leaves the outcome as one that was not seen.
 func (x *delivery) await(r *http.Request, a *awaited) *http.Response {
 	if t := x.turn.Load(); t != nil {

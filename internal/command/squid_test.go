@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Debian's Squid with the lines of the manual sends only what heed has allowed, whole, also
@@ -40,7 +42,7 @@ func TestSquidSendsOnlyWhatHeedAllows_HTTPS(t *testing.T) {
 
 func squidAsks(t *testing.T, https bool) {
 	var seen sync.Map // "METHOD /path" that the site was asked for
-	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := newSquidSite(t, https, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
 			io.WriteString(w, "User-agent: *\nDisallow: /private\n")
 			return
@@ -49,40 +51,15 @@ func squidAsks(t *testing.T, https bool) {
 		sum := sha256.New()
 		io.Copy(sum, r.Body)
 		fmt.Fprintf(w, "%s %x", r.URL.Path, sum.Sum(nil))
-	}))
-	ca, bump, at := testkit.NewCA(t), (*testkit.CA)(nil), testkit.FreeAddr(t)
-	scheme, asked, roots := "http", strings.Replace(testkit.ManualLines(t, "other-proxies", "# heed.toml"), "127.0.0.1:1344", at, 1), ca.Pool()
-	if https {
-		cert, err := tls.LoadX509KeyPair(ca.Leaf(t, "site.test"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		site.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
-		site.StartTLS()
-		bump, scheme = testkit.NewCA(t), "https"
-		roots = bump.Pool()
-		asked += "connect = \"bumped\"\n"
-	} else {
-		site.Start()
-	}
-	t.Cleanup(site.Close)
-	_, port, _ := strings.Cut(site.Listener.Addr().String(), ":")
-	base := scheme + "://site.test:" + port
+	})
 	state := testkit.StateDir(t)
 	start := func() *testkit.Heed {
-		return testkit.Start(t, testkit.Options{State: state, Config: testkit.AnyPort + "[access]\nprivate_destinations = \"allow\"\n" + asked +
-			fmt.Sprintf("[upstream]\nca_file = %q\n[upstream.resolve]\n\"site.test:%s\" = %q\n", ca.File, port, site.Listener.Addr())})
+		return testkit.Start(t, testkit.Options{State: state, Config: testkit.AnyPort + "[access]\nprivate_destinations = \"allow\"\n" + s.config})
 	}
 	heeds := []*testkit.Heed{start()}
-	squid := func() *http.Client {
-		lines := strings.Replace(testkit.ManualLines(t, "other-proxies", "# squid.conf"), "127.0.0.1:1344", at, 1)
-		proxy := &url.URL{Scheme: "http", Host: testkit.NewAsking(t, lines, bump, ca, "site.test").Addr}
-		tr := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
-		t.Cleanup(tr.CloseIdleConnections)
-		return &http.Client{Transport: tr, Timeout: testkit.Patience}
-	}
+	squid := func() *http.Client { return s.client(t, s.lines(t, "# squid.conf")) }
 	ask := func(c *http.Client, method, path string, body []byte) (status int, proxyStatus, text string) {
-		req, err := http.NewRequest(method, base+path, bytes.NewReader(body))
+		req, err := http.NewRequest(method, s.base+path, bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +148,7 @@ func squidAsks(t *testing.T, https bool) {
 			t.Fatalf("%q: %v", line, err)
 		}
 		if d.Verdict == "allow" {
-			allowed[d.Method+" "+strings.TrimPrefix(d.URL, base)] = true
+			allowed[d.Method+" "+strings.TrimPrefix(d.URL, s.base)] = true
 		}
 	}
 	seen.Range(func(request, _ any) bool {
@@ -186,4 +163,52 @@ func squidAsks(t *testing.T, https bool) {
 func count(m *sync.Map) (n int) {
 	m.Range(func(any, any) bool { n++; return true })
 	return n
+}
+
+// squidSite is the site behind a Squid that asks a heed.
+type squidSite struct {
+	base     string // of its URLs
+	at       string // where heed is asked
+	config   string // of heed, from a [[listener]] on
+	ca, bump *testkit.CA
+	roots    *x509.CertPool // of clients
+}
+
+// newSquidSite starts a site, with https one that Squid decrypts.
+func newSquidSite(t *testing.T, https bool, serve http.HandlerFunc) *squidSite {
+	site := httptest.NewUnstartedServer(serve)
+	s := &squidSite{base: "http", at: testkit.FreeAddr(t), ca: testkit.NewCA(t)}
+	s.roots = s.ca.Pool()
+	s.config = strings.Replace(testkit.ManualLines(t, "other-proxies", "# heed.toml"), "127.0.0.1:1344", s.at, 1)
+	if https {
+		site.TLS = &tls.Config{Certificates: []tls.Certificate{must.Get(tls.LoadX509KeyPair(s.ca.Leaf(t, "site.test")))(t)}}
+		site.StartTLS()
+		s.base, s.bump = "https", testkit.NewCA(t)
+		s.roots = s.bump.Pool()
+		s.config += "connect = \"bumped\"\n"
+	} else {
+		site.Start()
+	}
+	t.Cleanup(site.Close)
+	address := site.Listener.Addr().String()
+	_, port, _ := strings.Cut(address, ":")
+	s.base += "://site.test:" + port
+	s.config += fmt.Sprintf("[upstream]\nca_file = %q\n[upstream.resolve]\n\"site.test:%s\" = %q\n", s.ca.File, port, address)
+	return s
+}
+
+// lines returns those of the manual for Squid under the headings.
+func (s *squidSite) lines(t *testing.T, headings ...string) (all string) {
+	for _, h := range headings {
+		all += testkit.ManualLines(t, "other-proxies", h) + "\n"
+	}
+	return strings.ReplaceAll(all, "127.0.0.1:1344", s.at)
+}
+
+// client returns a client of a new Squid with these lines.
+func (s *squidSite) client(t *testing.T, lines string) *http.Client {
+	proxy := &url.URL{Scheme: "http", Host: testkit.NewAsking(t, lines, s.bump, s.ca, "site.test").Addr}
+	tr := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: s.roots}, ForceAttemptHTTP2: true, DisableCompression: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: testkit.Patience}
 }

@@ -3,13 +3,10 @@ package command
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -75,7 +72,7 @@ func squidAnswers(t *testing.T, https bool) {
 	for i := range answerPages {
 		pages[answerPages[i].path] = i
 	}
-	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := newSquidSite(t, https, func(w http.ResponseWriter, r *http.Request) {
 		i, found := pages[r.URL.Path]
 		if r.URL.Path == "/longest-head" {
 			w.Header().Set("Content-Type", "text/html")
@@ -105,35 +102,10 @@ func squidAnswers(t *testing.T, https bool) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		}
 		io.WriteString(w, body)
-	}))
-	ca, bump, at := testkit.NewCA(t), (*testkit.CA)(nil), testkit.FreeAddr(t)
-	scheme, config, roots := "http", strings.Replace(testkit.ManualLines(t, "other-proxies", "# heed.toml"), "127.0.0.1:1344", at, 1), ca.Pool()
-	if https {
-		cert, err := tls.LoadX509KeyPair(ca.Leaf(t, "site.test"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		site.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
-		site.StartTLS()
-		bump, scheme = testkit.NewCA(t), "https"
-		roots = bump.Pool()
-		config += "connect = \"bumped\"\n"
-	} else {
-		site.Start()
-	}
-	t.Cleanup(site.Close)
-	_, port, _ := strings.Cut(site.Listener.Addr().String(), ":")
-	base, state := scheme+"://site.test:"+port, testkit.StateDir(t)
-	heed := testkit.Start(t, testkit.Options{State: state, Config: testkit.AnyPort + "profile = \"strict\"\n[access]\nprivate_destinations = \"allow\"\n" + config +
-		"[[client]]\nname = \"trainer\"\nuser_agent = \"Trainer/*\"\npurpose = [\"training\"]\n" +
-		fmt.Sprintf("[upstream]\nca_file = %q\n[upstream.resolve]\n\"site.test:%s\" = %q\n", ca.File, port, site.Listener.Addr())})
-	lines := strings.ReplaceAll(testkit.ManualLines(t, "other-proxies", "# squid.conf")+"\n"+testkit.ManualLines(t, "other-proxies", "# squid.conf: answers"), "127.0.0.1:1344", at)
-	client := func(lines string) *http.Client {
-		proxy := &url.URL{Scheme: "http", Host: testkit.NewAsking(t, lines, bump, ca, "site.test").Addr}
-		tr := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: roots}, DisableCompression: true}
-		t.Cleanup(tr.CloseIdleConnections)
-		return &http.Client{Transport: tr, Timeout: testkit.Patience}
-	}
+	})
+	state := testkit.StateDir(t)
+	heed := testkit.Start(t, testkit.Options{State: state, Config: testkit.AnyPort + "profile = \"strict\"\n[access]\nprivate_destinations = \"allow\"\n" + s.config +
+		"[[client]]\nname = \"trainer\"\nuser_agent = \"Trainer/*\"\npurpose = [\"training\"]\n"})
 	type answer struct {
 		status int
 		body   string
@@ -141,7 +113,7 @@ func squidAnswers(t *testing.T, https bool) {
 	}
 	ask := func(c *http.Client, agent, method, path string, fields ...string) answer {
 		t.Helper()
-		req, err := http.NewRequest(method, base+path, nil)
+		req, err := http.NewRequest(method, s.base+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +135,8 @@ func squidAnswers(t *testing.T, https bool) {
 	refused := func(a answer) bool {
 		return a.status == 403 && strings.Contains(a.header.Get("Proxy-Status"), "error=http_request_denied")
 	}
-	c := client(lines)
+	lines := s.lines(t, "# squid.conf", "# squid.conf: answers")
+	c := s.client(t, lines)
 	outcomes := map[string]string{} // "METHOD /path" of the trainer
 	for _, p := range answerPages {
 		body := p.body
@@ -214,7 +187,7 @@ func squidAnswers(t *testing.T, https bool) {
 				kept.WriteString(line)
 			}
 		}
-		if a := ask(client(kept.String()), "Trainer/1.0", "GET", "/plain?"+without); a.status != 403 && a.status != 500 {
+		if a := ask(s.client(t, kept.String()), "Trainer/1.0", "GET", "/plain?"+without); a.status != 403 && a.status != 500 {
 			t.Errorf("without %s: %d", without, a.status)
 		}
 	}
@@ -238,7 +211,7 @@ func squidAnswers(t *testing.T, https bool) {
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		request := d.Method + " " + strings.TrimPrefix(d.URL, base)
+		request := d.Method + " " + strings.TrimPrefix(d.URL, s.base)
 		want, found := outcomes[request]
 		if d.Client != "trainer" {
 			want = "not-seen"

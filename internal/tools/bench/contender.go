@@ -148,6 +148,15 @@ func goCommand(role string, env ...string) func(context.Context, workload, place
 	}
 }
 
+// squidRest is what all of them end with: the files of Squid, in its folder.
+const squidRest = `access_log daemon:%[2]s/access.log squid
+cache_log %[2]s/cache.log
+coredump_dir %[2]s
+pid_filename none
+visible_hostname squid.test
+shutdown_lifetime 0 seconds
+`
+
 // squidConf is a forward proxy that intercepts as Squid's documentation advises, with
 // the access log of Debian's settings.
 const squidConf = `http_port %[1]s ssl-bump tls-cert=%[2]s/ca.pem tls-key=%[2]s/ca-key.pem generate-host-certificates=on
@@ -158,13 +167,7 @@ ssl_bump bump all
 tls_outgoing_options cafile=%[2]s/site-ca.pem
 http_access allow all
 hosts_file %[2]s/hosts
-access_log daemon:%[2]s/access.log squid
-cache_log %[2]s/cache.log
-coredump_dir %[2]s
-pid_filename none
-visible_hostname squid.test
-shutdown_lifetime 0 seconds
-`
+` + squidRest
 
 // squidCommand is Squid with ssl-bump.
 func squidCommand(binary string) func(context.Context, workload, place) (*exec.Cmd, error) {

@@ -31,13 +31,7 @@ external_acl_type robots ttl=3600 negative_ttl=3600 children-max=%[3]d children-
 acl allowed external robots
 http_access deny !allowed
 http_access allow all
-access_log daemon:%[2]s/access.log squid
-cache_log %[2]s/cache.log
-coredump_dir %[2]s
-pid_filename none
-visible_hostname squid.test
-shutdown_lifetime 0 seconds
-`
+` + squidRest
 
 // robotsSquid is the installed Squid with a helper that judges.
 func robotsSquid(ctx context.Context, _ workload, at place) (*exec.Cmd, error) {
@@ -85,13 +79,7 @@ adaptation_access judge allow all
 adaptation_send_client_ip on
 icap_service_failure_limit -1
 http_access allow all
-access_log daemon:%[2]s/access.log squid
-cache_log %[2]s/cache.log
-coredump_dir %[2]s
-pid_filename none
-visible_hostname squid.test
-shutdown_lifetime 0 seconds
-`
+` + squidRest
 
 // askingSquid is the installed Squid that asks a heed, or where binary is empty a server that lets
 // everything pass: a child of it, so that its CPU time counts.

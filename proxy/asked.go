@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/base/safetext"
@@ -43,6 +44,25 @@ type Asked struct {
 	// Balancers returns the networks of load balancers, as Settings.Balancers. Nil: there
 	// are none.
 	Balancers func() []netip.Prefix
+
+	// Questions counts what is asked. Nil: nothing is counted.
+	Questions *Questions
+}
+
+// Questions are the numbers of questions by their answers, since a listener was opened.
+type Questions struct{ Allowed, Refused, Faulty atomic.Int64 }
+
+// count counts a question that may pass, or, with a fault, cannot be understood.
+func (q *Questions) count(allowed, faulty bool) {
+	switch {
+	case q == nil:
+	case allowed:
+		q.Allowed.Add(1)
+	case faulty:
+		q.Faulty.Add(1)
+	default:
+		q.Refused.Add(1)
+	}
 }
 
 // asking is what makes a clientConn that of a client about whose request another proxy asks.
@@ -112,6 +132,7 @@ func (p *Proxy) authorize(c *clientConn, w http.ResponseWriter, r *http.Request)
 // proxy at c itself. The answer is written to w: 200 means that the request may pass. A fetch of
 // heed's own may, and is recorded where it is made.
 func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http.Request, client netip.AddrPort, user string) {
+	defer func() { c.asks.Questions.count(q.permitted, q.fault.reason == rules.ReasonMalformed) }()
 	fetch := asked.Header[upstream.OwnField]
 	delete(asked.Header, upstream.OwnField)
 	own := &clientConn{Conn: c.Conn, proxy: p, counted: c.counted, client: c.client, asked: q}

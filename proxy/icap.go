@@ -228,6 +228,7 @@ func (c *icapConn) refuse(status int, reason rules.Reason, detail string) {
 	if h.Method == "" {
 		seen.Method = q.Method
 	}
+	c.asks.Questions.count(false, reason == rules.ReasonMalformed)
 	x := c.unread(seen, rules.Origin{})
 	x.entry.Outcome.Status = status
 	q.Close = true

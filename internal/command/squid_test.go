@@ -160,6 +160,44 @@ func squidAsks(t *testing.T, https bool) {
 	t.Logf("%d requests reached the site, each in the record", count(&seen))
 }
 
+// What Squid has in its cache reaches no client whose request heed refuses, and each that it answers
+// from there is in the record.
+func TestSquidAsksHeedBeforeItLooksIntoItsCache(t *testing.T) {
+	t.Parallel()
+	var fetched atomic.Int32
+	s := newSquidSite(t, false, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			io.WriteString(w, "User-agent: other\nDisallow: /page\n")
+			return
+		}
+		fetched.Add(1)
+		w.Header().Set("Cache-Control", "max-age=3600")
+		io.WriteString(w, "page")
+	})
+	state := testkit.StateDir(t)
+	heed := testkit.Start(t, testkit.Options{State: state, Config: testkit.AnyPort + "[access]\nprivate_destinations = \"allow\"\n" + s.config})
+	c := s.client(t, s.lines(t, "# squid.conf")+"cache allow all\n")
+	for i, want := range []struct {
+		agent  string
+		status int
+		cached bool
+	}{{"browser/1", 200, false}, {"browser/1", 200, true}, {"other/1", 403, false}, {"third/1", 200, true}} {
+		req := must.Get(http.NewRequest(http.MethodGet, s.base+"/page", nil))(t)
+		req.Header.Set("User-Agent", want.agent)
+		resp := must.Get(c.Do(req))(t)
+		resp.Body.Close()
+		if cached := strings.HasPrefix(resp.Header.Get("X-Cache"), "HIT"); resp.StatusCode != want.status || cached != want.cached {
+			t.Errorf("%d, %s: %s, X-Cache %q", i, want.agent, resp.Status, resp.Header.Get("X-Cache"))
+		}
+	}
+	heed.Signal(syscall.SIGTERM)
+	heed.Exit()
+	list := must.Get(exec.Command(testkit.Binary(t), "audit", "list", "--json", filepath.Join(state, "audit.db")).Output())(t)
+	if n, allowed := strings.Count(string(list), "\n"), strings.Count(string(list), `"verdict":"allow"`); fetched.Load() != 1 || n != 4 || allowed != 3 {
+		t.Errorf("the site was asked %d times; of %d decisions %d allow, want 1, 4 and 3\n%s", fetched.Load(), n, allowed, list)
+	}
+}
+
 func count(m *sync.Map) (n int) {
 	m.Range(func(any, any) bool { n++; return true })
 	return n

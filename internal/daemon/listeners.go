@@ -37,7 +37,8 @@ type listeners struct {
 type sharedListener struct {
 	asked listenerSpec
 	net.Listener
-	proxy *proxy.Proxy
+	proxy     *proxy.Proxy
+	questions proxy.Questions // of proxies that ask
 }
 
 // listenerSpec is a listener in the settings.
@@ -94,7 +95,7 @@ func (s *listeners) open(spec listenerSpec) (*sharedListener, error) {
 		l.Close()
 		return nil, err
 	}
-	return &sharedListener{spec, l, p}, nil
+	return &sharedListener{asked: spec, Listener: l, proxy: p}, nil
 }
 
 // serve accepts clients on l until its proxy is shut down.
@@ -105,7 +106,7 @@ func (s *listeners) serve(l *sharedListener) error {
 		return l.proxy.Serve(l.Listener)
 	case config.ListenerAuthorize, config.ListenerICAP:
 		asked := proxy.Asked{
-			Listener: l.Listener, Balancers: balancers,
+			Listener: l.Listener, Balancers: balancers, Questions: &l.questions,
 			Trust:     func() []netip.Prefix { return config.Networks(s.asked(l.asked).Trust) },
 			Patience:  func() *time.Duration { return s.asked(l.asked).MaxWait },
 			UseUnseen: func() bool { return s.asked(l.asked).Purposes == config.PurposesAllow },
@@ -248,8 +249,11 @@ func (s *listeners) redirected() (all []counts.Listener) {
 	defer s.mu.Unlock()
 	for _, l := range s.all {
 		if l.asked.mode != "" {
-			trust := strings.Join(s.asked(l.asked).Trust, ", ")
-			all = append(all, counts.Listener{Address: l.Addr().String(), Mode: l.asked.mode, Trust: trust})
+			q := &l.questions
+			all = append(all, counts.Listener{
+				Address: l.Addr().String(), Mode: l.asked.mode, Trust: strings.Join(s.asked(l.asked).Trust, ", "),
+				Allowed: q.Allowed.Load(), Refused: q.Refused.Load(), Faulty: q.Faulty.Load(),
+			})
 		}
 	}
 	return all

@@ -39,6 +39,11 @@ type Listener struct {
 	Address string `json:"address"`         // host:port that heed listens on
 	Mode    string `json:"mode"`            // transparent, tproxy, authorize or icap
 	Trust   string `json:"trust,omitempty"` // the networks of the proxies that ask
+
+	// Their questions, by the answer, since the start; Faulty could not be understood.
+	Allowed int64 `json:"allowed,omitempty"`
+	Refused int64 `json:"refused,omitempty"`
+	Faulty  int64 `json:"faulty,omitempty"`
 }
 
 // String returns l as a person reads it.
@@ -46,7 +51,7 @@ func (l Listener) String() string {
 	if l.Trust == "" {
 		return fmt.Sprintf("%s (%s)", l.Address, l.Mode)
 	}
-	return fmt.Sprintf("%s (%s) by %s", l.Address, l.Mode, l.Trust)
+	return fmt.Sprintf("%s (%s) by %s: %d allowed, %d refused, %d not understood", l.Address, l.Mode, l.Trust, l.Allowed, l.Refused, l.Faulty)
 }
 
 // write writes g, and the TLS handshakes of both sides.
@@ -68,10 +73,18 @@ func (g *Gauges) write(x *exposition, c *MetricsConfig, clients [2]int64) {
 	x.one("heed_audit_bytes", gaugeKind, "Size of the record with the files beside it; 0 without a record.", float64(g.AuditBytes))
 	x.one("heed_audit_waiting_bytes", gaugeKind, "Recorded decisions that audit.db does not have yet, since they are new or another program holds it.", float64(g.AuditWaiting))
 	x.one("heed_audit_healings_total", counterKind, "Times that the record was opened again, since another program had removed or replaced its files.", float64(g.Healings))
-	const listeners = "heed_listener_info"
+	const listeners, questions = "heed_listener_info", "heed_questions_total"
 	x.family(listeners, gaugeKind, "Always 1, for each [[listener]]; the labels name it, and the proxies that ask there.")
 	for _, l := range g.Listeners {
 		x.sample(listeners, 1, "address", l.Address, "mode", l.Mode, "trust", l.Trust)
+	}
+	x.family(questions, counterKind, "Questions of other proxies, by the [[listener]] and heed's answer.")
+	for _, l := range g.Listeners {
+		if l.Trust != "" {
+			x.sample(questions, float64(l.Allowed), "address", l.Address, "answer", "allowed")
+			x.sample(questions, float64(l.Faulty), "address", l.Address, "answer", "faulty")
+			x.sample(questions, float64(l.Refused), "address", l.Address, "answer", "refused")
+		}
 	}
 	x.one("heed_log_up", gaugeKind, "1 while the log can be written, 0 while it cannot.", truth[g.LogUp])
 	x.one("heed_fleet_up", gaugeKind, "1 while the store of the fleet answers, or without a fleet; 0 while it, or a node of its Cluster, is unreachable.", truth[g.FleetUp])

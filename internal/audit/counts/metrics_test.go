@@ -26,7 +26,7 @@ func newMetrics() *Metrics {
 		Version: "v1", FetchOutcomes: []string{"available", "unreachable"}, SiteAnswers: []string{"forbidden"}, Limits: []string{"tunnels"},
 		FleetOps: []string{"turns"},
 		Gauges: func() Gauges {
-			return Gauges{Listeners: []Listener{{"127.0.0.1:1344", "icap", "10.0.0.5"}}, InFlight: 3, Policies: map[rules.State]int{rules.Available: 7}, LimitHits: map[string]uint64{"tunnels": 2}, CANotAfter: time.Unix(1e9, 0), SiteHandshakes: [2]uint64{1, 5}}
+			return Gauges{Listeners: []Listener{{Address: "127.0.0.1:1344", Mode: "icap", Trust: "10.0.0.5", Refused: 4}}, InFlight: 3, Policies: map[rules.State]int{rules.Available: 7}, LimitHits: map[string]uint64{"tunnels": 2}, CANotAfter: time.Unix(1e9, 0), SiteHandshakes: [2]uint64{1, 5}}
 		},
 	})
 }
@@ -82,8 +82,8 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 			t.Errorf("%s is not in the manual", name)
 		}
 	}
-	if len(exported) != 31 {
-		t.Errorf("only %d metrics", len(exported))
+	if len(exported) != 32 {
+		t.Errorf("%d metrics", len(exported))
 	}
 }
 

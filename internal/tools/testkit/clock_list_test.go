@@ -10,17 +10,16 @@ package testkit
 //   - loop: it ends or paces what the test does, and the verdict does not depend on it.
 var timeCompared = map[string]string{
 	// rules, cache, main
-	"internal/command/squidpace_test.go TestSquidThatAsksHeedKeepsTheDelay": "least: gaps at the site",
-	"cache/cache_test.go TestCache_ASiteThatComesUpIsNoticedWithinSeconds":  "fake: RetryAt by the clock of the test",
-	"cache/fleet_test.go seat.end":                                          "setting: how long the store keeps a policy",
-	"cache/limiter_test.go enter":                                           "fake: runs in bubbles",
-	"cache/origins_test.go TestHeed_OriginsThatMisbehave":                   "fake: RetryAt by the clock of the test; a limit of 5 s that silent sites reach",
-	"cache/origins_test.go TestHeed_OriginsThatMisbehaveInTLS":              "loop: a limit that a silent site reaches, tried again until it does in the handshake",
-	"cache/outcome_test.go TestCache_FetchesAndPoliciesAreCounted":          "least: a fetch takes some time",
-	"cache/stale_test.go TestPolicy_AFailingSiteIsAskedEverMoreSeldom":      "fake: RetryAt by the clock of the test",
-	"cache/stale_test.go TestPolicy_HowLongAnEntryAnswersPastItsTime":       "fake: times that are computed from a header",
-	"cache/state_test.go TestState_RetriesStayWithinTheirLimits":            "fake: times that are computed from the number of failures",
-	"rules/cost_linux_test.go times":                                        "ratio: what a step costs",
+	"cache/cache_test.go TestCache_ASiteThatComesUpIsNoticedWithinSeconds": "fake: RetryAt by the clock of the test",
+	"cache/fleet_test.go seat.end":                                         "setting: how long the store keeps a policy",
+	"cache/limiter_test.go enter":                                          "fake: runs in bubbles",
+	"cache/origins_test.go TestHeed_OriginsThatMisbehave":                  "fake: RetryAt by the clock of the test; a limit of 5 s that silent sites reach",
+	"cache/origins_test.go TestHeed_OriginsThatMisbehaveInTLS":             "loop: a limit that a silent site reaches, tried again until it does in the handshake",
+	"cache/outcome_test.go TestCache_FetchesAndPoliciesAreCounted":         "least: a fetch takes some time",
+	"cache/stale_test.go TestPolicy_AFailingSiteIsAskedEverMoreSeldom":     "fake: RetryAt by the clock of the test",
+	"cache/stale_test.go TestPolicy_HowLongAnEntryAnswersPastItsTime":      "fake: times that are computed from a header",
+	"cache/state_test.go TestState_RetriesStayWithinTheirLimits":           "fake: times that are computed from the number of failures",
+	"rules/cost_linux_test.go times":                                       "ratio: what a step costs",
 
 	// internal, without the folders below
 	"internal/config/access/gate_test.go TestHeed_GuessesFromOneNetworkCountTogether":       "setting: the wait after too many guesses",
@@ -93,6 +92,7 @@ var timeCompared = map[string]string{
 	"internal/tools/testkit/pacing/manner_test.go TestHeed_TunnelsAreOpenedInTurns":            "least: tunnels are a delay apart",
 	"internal/tools/testkit/pacing/retry_test.go TestHeed_WhoComesBackInTimeIsServed":          "loop: paces a client",
 	"internal/tools/testkit/pacing/retry_test.go TestRFC9110_RetryAfterHoldsForEveryClient":    "least: the pause that a site asked for",
+	"internal/tools/testkit/pacing/squid_test.go TestSquidThatAsksHeedKeepsTheDelay":           "least: gaps at the site, while nothing else keeps Squid from sending in time",
 	"internal/tools/testkit/proof/disk_linux_test.go askUntil":                                 "loop: paces requests",
 	"internal/tools/testkit/proof/loop_test.go TestHeed_ALoopingClientDoesNotFillTheRecord":    "loop: a client asks for two or three seconds",
 	"internal/tools/testkit/proof/prune_test.go awaitOldest":                                   "loop: asked again after it",

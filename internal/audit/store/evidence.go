@@ -87,41 +87,21 @@ func (e *Evidence) Decisions() (n int) {
 }
 
 // Text returns the proof as JSON, with one row or commit a line.
-func (e *Evidence) Text() ([]byte, error) {
+func (e *Evidence) Text() []byte {
+	text := plainJSON(e)
+	for _, begin := range []string{`{"n":`, `{"table":`} { // within a text each quotation mark has a \ before it
+		text = bytes.ReplaceAll(text, []byte(begin), []byte("\n"+begin))
+	}
+	return append(text, '\n')
+}
+
+// plainJSON returns v, which can be encoded, as JSON that keeps <, > and & as they are.
+func plainJSON(v any) []byte {
 	var b bytes.Buffer
-	write := func(v any) (err error) {
-		j := json.NewEncoder(&b)
-		j.SetEscapeHTML(false)
-		if err = j.Encode(v); err == nil {
-			b.Truncate(b.Len() - 1)
-		}
-		return err
-	}
-	var err error
-	for _, part := range []struct {
-		name string
-		v    any
-	}{{`{"form":`, e.Form}, {",\n\"checkpoint\":", e.Checkpoint}, {",\n\"key\":", e.Key}} {
-		b.WriteString(part.name)
-		err = errors.Join(err, write(part.v))
-	}
-	lines := func(name string, n int, at func(int) any) {
-		fmt.Fprintf(&b, ",\n%q:[", name)
-		for i := range n {
-			if b.WriteString("\n"); i > 0 {
-				b.Truncate(b.Len() - 1)
-				b.WriteString(",\n")
-			}
-			err = errors.Join(err, write(at(i)))
-		}
-		b.WriteString("]")
-	}
-	lines("commits", len(e.Commits), func(i int) any { return &e.Commits[i] })
-	lines("rows", len(e.Rows), func(i int) any { return &e.Rows[i] })
-	b.WriteString(",\n\"hashes\":")
-	err = errors.Join(err, write(e.Hashes))
-	b.WriteString("}\n")
-	return b.Bytes(), err
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // proved returns the proof of a row whose leaf was hashed last.
@@ -178,11 +158,7 @@ func valuesJSON(columns []string, values []byte) json.RawMessage {
 		case v.tag == tagBlob:
 			out = map[string]Base64{"base64": v.octets}
 		}
-		text := bytes.Buffer{}
-		e := json.NewEncoder(&text)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(out) // these can always be encoded
-		b = append(b, bytes.TrimSpace(text.Bytes())...)
+		b = append(b, plainJSON(out)...)
 	}
 	return append(b, '}')
 }

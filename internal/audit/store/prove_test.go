@@ -58,9 +58,7 @@ func proofOf(t testing.TB, path string, seq int64, withClient bool, sign func(*s
 	if err != nil || e == nil {
 		t.Fatalf("decision %d: %v", seq, err)
 	}
-	text, err := e.Text()
-	must.OK(t, err)
-	return text
+	return e.Text()
 }
 
 // python starts the checker in testdata, which is written by the form in `heed help proofs` alone,
@@ -263,9 +261,7 @@ func TestProve_WrongProofsAreExplained(t *testing.T) {
 		e := &store.Evidence{}
 		must.OK(t, json.Unmarshal(first, e))
 		change(e)
-		text, err := e.Text()
-		must.OK(t, err)
-		return text
+		return e.Text()
 	}
 	of := func(text []byte) *store.Evidence {
 		e := &store.Evidence{}

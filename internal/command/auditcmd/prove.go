@@ -178,17 +178,13 @@ func (c *AuditProveCmd) filter(a *console.App) (*store.Filter, error) {
 
 // write writes the proof, one row a line.
 func (c *AuditProveCmd) write(a *console.App, e *store.Evidence) error {
-	text, err := e.Text()
-	if err != nil {
-		return err
-	}
 	if c.Output == "" {
-		_, err = a.Stdout.Write(text)
+		_, err := a.Stdout.Write(e.Text())
 		return err
 	}
 	f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		_, err = f.Write(text)
+		_, err = f.Write(e.Text())
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {

@@ -219,7 +219,7 @@ return 1
 //	      before a loss, until when it counts, and "since" when the loss was found
 //	ARGV  a nonce, heed, milliseconds of its validity, its earlier place, -1: none, one more
 //	      than the highest place then, most heeds
-var beatScript = newScript(opOther, isInts(4), turnClock+`
+var beatScript = newScript(opOther, isMember, turnClock+`
 if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 local me, keeps, most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[6])
 local taken, mine, size, count = {}, nil, 0, 1

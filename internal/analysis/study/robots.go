@@ -1,6 +1,7 @@
 package study
 
 import (
+	_ "embed" // robots.list
 	"slices"
 	"strings"
 	"sync"
@@ -8,20 +9,11 @@ import (
 	"heed/rules"
 )
 
-// The categories of robots. A robot that serves several uses is in the one that its
-// operator names first.
+// The categories of robots that the code knows; robots.list has more.
 const (
-	catSearch   = "search"
 	catAISearch = "ai-search"
 	catTraining = "ai-training"
 	catAgent    = "ai-agent"
-	catSEO      = "seo"
-	catArchive  = "archive"
-	catPreview  = "preview"
-	catMonitor  = "monitor"
-	catFeed     = "feed"
-	catTool     = "tool"
-	catHeadless = "headless"
 	catOther    = "other robot"
 	catNone     = ""
 	catUnnamed  = "no name"
@@ -30,65 +22,21 @@ const (
 	noSite      = "(site not named)"
 )
 
-// known is the built-in list of robots: product tokens in lower case by category.
+// robotsList is the built-in list of robots: each category, and its product tokens in lower case.
+// A robot that serves several uses is in the one that its operator names first.
+//
+//go:embed robots.list
+var robotsList string
+
+// known returns the category of each product token of robotsList.
 var known = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for category, list := range map[string]string{
-		catSearch: `googlebot googlebot-image googlebot-video googlebot-news googlebot-mobile storebot-google
-		google-inspectiontool googleother googleother-image googleother-video
-		adsbot-google adsbot-google-mobile mediapartners-google apis-google
-		feedfetcher-google bingbot msnbot msnbot-media bingpreview adidxbot yandexbot yandeximages
-		yandexmobilebot yandexmedia yandexvideo yandexnews yandexaccessibilitybot
-		baiduspider baiduspider-image baiduspider-render duckduckbot slurp applebot
-		yisouspider sogou seznambot naverbot yeti coccocbot coccocbot-web
-		coccocbot-image petalbot exabot qwantify qwantbot mojeekbot gigabot 360spider
-		haosouspider daum daumoa teoma psbot bravebot wotbox ia_archiver
-		ezooms sistrix gigablast findxbot mail.ru_bot voilabot marginalia kagibot`,
-		catAISearch: `oai-searchbot perplexitybot claude-searchbot duckassistbot youbot
-		amzn-searchbot applebot-search phindbot iaskbot iaskspider andibot linerbot
-		bedrockbot kagi-fetcher`,
-		catTraining: `gptbot claudebot claude-web anthropic-ai ccbot bytespider
-		tiktokspider google-extended google-cloudvertexbot applebot-extended amazonbot
-		meta-externalagent facebookbot cohere-ai cohere-training-data-crawler diffbot
-		ai2bot ai2bot-dolma imagesiftbot omgili omgilibot webzio-extended timpibot
-		pangubot kangaroo img2dataset laion-huggingface-processor sbintuitionsbot
-		velenpublicwebcrawler icc-crawler friendlycrawler isscyberriskcrawler
-		deepseekbot chatglm-spider cotoyogi crawlspace panscient semanticscholarbot
-		factset_spyderbot turnitinbot mistralai-training`,
-		catAgent: `chatgpt-user claude-user perplexity-user meta-externalfetcher
-		mistralai-user google-agent gemini-deep-research novaact
-		amazonbuyforme manus-user duckassist-user bingbot-copilot amzn-user
-		google-notebooklm cohere-user phind-user`,
-		catSEO: `ahrefsbot ahrefssiteaudit semrushbot semrushbot-ba semrushbot-si
-		siteauditbot dotbot mj12bot rogerbot blexbot dataforseobot serpstatbot
-		barkrowler seokicks seokicks-robot megaindex linkdexbot
-		spbot netestate seobilitybot serankingbacklinksbot mauibot
-		zoominfobot contentkingbot oncrawl botify deepcrawl lumar sitebulb`,
-		catArchive: `archive.org_bot archive-it heritrix arquivo-web-crawler
-		special_archiver nicecrawler webrecorder browsertrix brozzler
-		internetarchive ukwa bnf.fr_bot`,
-		catPreview: `facebookexternalhit facebookcatalog twitterbot linkedinbot slackbot
-		slackbot-linkexpanding slack-imgproxy discordbot telegrambot whatsapp
-		pinterestbot pinterest skypeuripreview redditbot embedly tumblr
-		vkshare iframely mastodon bluesky`,
-		catMonitor: `uptimerobot pingdom pingdom.com_bot statuscake site24x7
-		updownbot betteruptime uptimebot censysinspect internetmeasurement
-		nmap zgrab masscan shodan netcraftsurveyagent chrome-lighthouse
-		gtmetrix datadogsynthetics newrelicpinger w3c_validator`,
-		catFeed: `feedly feedlybot feedbin inoreader newsblur rssbot feedburner
-		universalfeedparser magpierss netnewswire theoldreader feedspot flipboardproxy
-		liferea livejournal.com
-		universal-feed-parser simplepie freshrss miniflux`,
-		catTool: `curl wget python-requests python-urllib python-httpx aiohttp httpx
-		scrapy go-http-client java okhttp apache-httpclient libwww-perl lwp-trivial
-		www-mechanize node-fetch axios undici guzzlehttp ruby faraday
-		httpie postmanruntime insomnia reqwest winhttp libcurl aria2 httrack
-		nutch colly jakarta dart powershell typhoeus rest-client`,
-		catHeadless: `headlesschrome phantomjs puppeteer playwright selenium slimerjs
-		electron`,
-	} {
-		for _, token := range strings.Fields(list) {
-			all[token] = category
+	category := ""
+	for word := range strings.FieldsSeq(robotsList) {
+		if name, begins := strings.CutSuffix(word, ":"); begins {
+			category = name
+		} else {
+			all[word] = category
 		}
 	}
 	return all

@@ -2,6 +2,7 @@ package study
 
 import (
 	"cmp"
+	"embed"
 	"slices"
 	"time"
 
@@ -55,10 +56,19 @@ func Definitions() []*Definition {
 	list := []*Definition{coverageTable(), versionsTable(), agentsTable(), askedTable(), reasksTable(), obedienceTable(), kimTable(),
 		delaysTable(), sessionsTable(), shiftsTable(), impostorsTable(), undeclaredTable(), levelsTable(), partsTable(), repeatsTable(), refusedTable()}
 	for i, d := range list {
-		d.Number, d.Query = i+1, queries[d.Name]
+		query, _ := queries.ReadFile("queries/" + d.Name + ".sql") // some have none
+		d.Number, d.Query = i+1, string(query)
 	}
 	return list
 }
+
+// queries make the tables, by their names, from the table requests that load.sql reads, in SQLite
+// and in DuckDB, which reads empty fields of CSV as NULL. They take the order of requests as it
+// is: where a site's lines are too much out of order, the tables leave out what the queries
+// compute.
+//
+//go:embed queries
+var queries embed.FS
 
 // siteToken are the first columns of most tables.
 var siteToken = []Column{

@@ -111,7 +111,7 @@ func agentsTable() *Definition {
 	}
 }
 
-// askHours are the times within which a robot asks again, in hours.
+// askHours are the times within which a robot asks again, in hours, as in queries/asked.sql and queries/reasks.sql.
 var askHours = []int64{1, 6, 12, 24, 48, 72, 168}
 
 func askedTable() *Definition {

@@ -14,16 +14,6 @@ import (
 // Redis server, or is hostile.
 var errNonsense = errors.New("the store answered nonsense")
 
-// script is a script, the operation that it is counted as, and the form of its replies.
-type script struct {
-	op, text, hash string
-	shape          func(reply any) bool // reply is nil for false
-}
-
-func newScript(op string, shape func(any) bool, text string) *script {
-	return &script{op, text, redis.NewScript(text).Hash(), shape}
-}
-
 // check returns the error of a reply to s; errNonsense when s cannot return it.
 func (s *script) check(reply *redis.Cmd) error {
 	value, err := reply.Result()

@@ -4,7 +4,7 @@
 // It handles octets and keys and does not interpret them. Open connects to the store
 // (store.go, url.go), Policies shares entries of origins (policies.go)
 // and reports changes (watch.go), Lanes coordinates the starts of requests
-// (lanes.go, lanescripts.go) and counts the heeds (members.go). A store that does
+// (lanes.go, scripts) and counts the heeds (members.go). A store that does
 // not answer delays the first caller by a moment and the others not at all (reconnect.go):
 // every heed can continue without it, for turns too (local.go). Each node of a Cluster
 // answers or not by itself (parts.go). A store that

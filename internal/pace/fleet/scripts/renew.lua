@@ -1,0 +1,7 @@
+-- It extends the lease if the token is still its holder's.
+--
+--	KEYS  the lease
+--	ARGV  token, milliseconds
+
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])

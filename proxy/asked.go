@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -140,7 +141,7 @@ func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http
 	case !c.asks.trusts(c.client.Addr):
 		q.fault = denial{reason: rules.ReasonAccess, detail: untrusted}
 	case q.fault.reason != "":
-	case len(fetch) == 1 && p.config.Fetches != nil && p.config.Fetches.Claim(fetch[0]):
+	case len(fetch) == 1 && p.ownFetch(fetch[0], asked.URL):
 		q.permit(w)
 		return
 	case asked.Method == http.MethodConnect && p.config.Fetches != nil && p.config.Fetches.ClaimTunnel(client, asked.RequestURI):
@@ -160,6 +161,13 @@ func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http
 	defer own.sites.End()
 	asked.RemoteAddr = own.counted.RemoteAddr().String()
 	p.handle(w, asked)
+}
+
+// ownFetch reports whether value is that of upstream.OwnField of a fetch of heed's own from the site
+// of u, once.
+func (p *Proxy) ownFetch(value string, u *url.URL) bool {
+	site, err := rules.OriginOf(u)
+	return err == nil && p.config.Fetches != nil && p.config.Fetches.Claim(value, site)
 }
 
 // permit answers that a fetch of heed's own may pass.

@@ -219,25 +219,28 @@ func TestAsked_AFetchOfHeedsOwnPassesOnce(t *testing.T) {
 	own := &upstream.OwnFetches{}
 	r := newRig(t, hello, func(c *Config) { c.Fetches = own })
 	addr := r.serveAuthorize()
-	value, end := own.Begin()
+	site, other := rules.Origin{Scheme: "http", Host: "site.test", Port: 80}, rules.Origin{Scheme: "http", Host: "other.test", Port: 80}
+	value, end := own.Begin(site)
 	for i, want := range []int{200, 403} {
 		if resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...); resp.StatusCode != want {
 			t.Errorf("question %d: %s, want %d", i+1, resp.Status, want)
 		}
 	}
-	late, ended := own.Begin()
+	late, ended := own.Begin(site)
 	ended()
 	end()
-	for _, value := range []string{late, "", "guessed"} {
+	foreign, end := own.Begin(other) // which that site has got
+	defer end()
+	for _, value := range []string{late, foreign, "", "guessed"} {
 		if resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...); resp.StatusCode != 403 {
 			t.Errorf("%q passes as a fetch of heed's own: %s", value, resp.Status)
 		}
 	}
-	value, end = own.Begin()
+	value, end = own.Begin(site)
 	defer end()
 	stranger := r.serveAuthorize(func(a *Asked) { a.Trust = func() []netip.Prefix { return nil } })
 	if resp := r.authorized(stranger, "/authorize", asks("/page", "Heed-Fetch: "+value)...); resp.StatusCode != 403 {
 		t.Errorf("a fetch passes for a proxy that is not in trust: %s", resp.Status)
 	}
-	testkit.Until(t, "five records", func() bool { return len(r.records.all()) == 5 })
+	testkit.Until(t, "six records", func() bool { return len(r.records.all()) == 6 })
 }

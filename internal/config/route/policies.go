@@ -229,16 +229,16 @@ type ownFetch struct {
 
 // RoundTrip implements http.RoundTripper.
 func (f ownFetch) RoundTrip(r *http.Request) (*http.Response, error) {
-	if own := f.pool.Fetches; own != nil && f.pool.proxy != nil && f.pool.cfg.IsAsked() {
-		value, end := own.Begin()
-		defer end()
-		r = r.Clone(r.Context())
-		r.Header.Set(upstream.OwnField, value)
-	}
 	q, turns := &upstream.Request{Request: r}, f.pool.Turns
 	o, err := rules.OriginOf(r.URL)
 	if err != nil {
 		return f.Send(q) // which returns the error
+	}
+	if own := f.pool.Fetches; own != nil && f.pool.proxy != nil && f.pool.cfg.IsAsked() {
+		value, end := own.Begin(o)
+		defer end()
+		q.Request = r.Clone(r.Context())
+		q.Header.Set(upstream.OwnField, value)
 	}
 	if f.pool.signing.sign(q, o); turns == nil {
 		return f.Send(q)

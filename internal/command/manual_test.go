@@ -458,7 +458,7 @@ func TestManual_PlacesToLookExist(t *testing.T) {
 	}
 	code := sourceText(t)
 	for _, m := range regexp.MustCompile("`(?:[A-Z]\\w*\\.)?([A-Za-z]+)`").FindAllStringSubmatch(places, -1) {
-		if !regexp.MustCompile(`(?m)^(type|func|func \(.*\)) ` + m[1] + `\b`).MatchString(code) {
+		if !regexp.MustCompile(`(?m)^((type|func|func \(.*\)|var|const) ` + m[1] + `\b|\t` + m[1] + `( +\w+)? += )`).MatchString(code) {
 			t.Errorf("the manual names %s, which is not declared", m[1])
 		}
 	}

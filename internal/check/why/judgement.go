@@ -32,11 +32,13 @@ type explainer struct {
 	road  *rules.Explanation
 	paint console.Painter
 	steps []Step
+
+	matched bool // the matching of rules is known
 }
 
 // explain begins an explanation. Without road nothing is said of the matching of rules.
 func explain(a *control.Judgement, road *rules.Explanation, paint console.Painter) *explainer {
-	x := &explainer{Judgement: a, road: road, paint: paint}
+	x := &explainer{Judgement: a, road: road, paint: paint, matched: road != nil}
 	if road == nil {
 		x.road = &rules.Explanation{}
 	}
@@ -182,7 +184,7 @@ func tokenText(t rules.Token) string {
 // groupsOf returns the groups that a name selects, after a colon.
 func (x *explainer) groupsOf(t rules.TokenGroups) string {
 	if len(t.Groups) == 0 {
-		if x.Robots == "" || x.Group == "" {
+		if !x.matched || x.Robots == "" || x.Group == "" {
 			return ""
 		}
 		return ": no group has this name"

@@ -22,6 +22,11 @@ import (
 // paint is one without colours.
 func Recorded(t *replay.Explained, paint console.Painter, name Naming) []Step {
 	x := &recorded{explain(recordedJudgement(t), t.Road, paint), t, name}
+	if t.Road == nil {
+		for _, name := range t.Tokens {
+			x.road.Tokens = append(x.road.Tokens, rules.TokenGroups{Token: rules.Token{Name: name, Piece: name}})
+		}
+	}
 	x.step("Decision", "%s of %s", t.ID, t.Time.Format("2006-01-02T15:04:05.000000Z"))
 	x.more("in %s", console.Quoted(t.File))
 	if t.Revises != "" {

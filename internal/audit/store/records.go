@@ -112,7 +112,8 @@ func (r *Record) readHead(c *conn) error {
 	if s.Through > 0 {
 		r.stub = s
 	}
-	return c.row("SELECT coalesce(min(seq), 1), max(seq) FROM entry", &r.First, &r.Last)
+	r.First, r.Last, err = c.Range() // without a look at all
+	return err
 }
 
 // readTimes sets start, end and Last.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -49,6 +50,7 @@ type icapConn struct {
 	in      icap.Reader
 	out     icap.Writer
 	request icap.Request
+	idle    atomic.Bool // it waits for a request
 }
 
 // serve answers the requests on c until it ends.
@@ -59,6 +61,11 @@ func (c *icapConn) serve() {
 	defer c.out.HTTP.Release()
 	c.in.HTTP = http1.Reader{From: c.Conn, Limit: c.headLimit()}
 	c.out.HTTP.To = c.Conn
+	defer context.AfterFunc(c.proxy.lasting, func() {
+		if c.idle.Load() {
+			_ = c.SetReadDeadline(past)
+		}
+	})()
 	memory.ReserveStack()
 	for c.await() && c.serveRequest() {
 	}
@@ -71,12 +78,12 @@ var past = time.Unix(1, 0)
 func (c *icapConn) await() bool {
 	limits := &c.proxy.config.Limits
 	if len(c.in.HTTP.Buffered()) == 0 {
+		c.idle.Store(true)
 		_ = c.SetReadDeadline(time.Now().Add(limits.IdleTime))
-		stop := context.AfterFunc(c.proxy.lasting, func() { _ = c.SetReadDeadline(past) })
-		defer stop()
-		if c.in.HTTP.Fill() != nil {
+		if c.proxy.lasting.Err() != nil || c.in.HTTP.Fill() != nil {
 			return false
 		}
+		c.idle.Store(false)
 	}
 	_ = c.SetReadDeadline(time.Now().Add(limits.HeaderTime))
 	return true

@@ -161,6 +161,15 @@ func (r *Reader) Rest() []byte {
 	return rest
 }
 
+// HasHead reports whether the next request can be read without the connection, as most can:
+// its head, with no line end before it, is buffered.
+func (r *Reader) HasHead() bool {
+	b := r.Buffered()
+	return len(b) > 0 && b[0] > '\r' && bytes.Contains(b, emptyLine)
+}
+
+var emptyLine = []byte("\n\r\n")
+
 // ReadRequest reads the head of a request into h, and decides its framing. A *Fault is
 // returned for a head that breaks a rule, io.EOF when the connection ends before it, and
 // any other error is the connection's or the one of Limit.Hold. After an error h has what

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -284,75 +283,85 @@ func (p *Problem) render(accept []string) (contentType string, body []byte) {
 }
 
 // text returns p as an Encoder of encoding/json with an indentation of two spaces writes it,
-// in a third of the time.
+// in a tenth of the time.
 func (p *Problem) text() []byte {
-	return append(appendStruct(make([]byte, 0, 3<<9), reflect.ValueOf(p).Elem(), problemMembers, 1), '\n')
+	o := object{append(make([]byte, 0, 1<<9+len(p.Title)+len(p.Detail)+len(p.URL)+len(p.RobotsURL)), '{'), "\n  \""}
+	o.text("title", p.Title)
+	o.text("type", p.Type)
+	o.number("status", int64(p.Status))
+	o.text("detail", p.Detail)
+	o.text("reason", p.Reason)
+	o.text("retry", p.Retry)
+	if p.RetryAfter != 0 {
+		o.number("retry_after", int64(p.RetryAfter))
+	}
+	o.some("url", p.URL)
+	o.some("robots_url", p.RobotsURL)
+	if p.Line != 0 {
+		o.number("line", int64(p.Line))
+	}
+	if q := p.Quoted; q != nil && *q == (quoted{}) {
+		o.value("quoted_from_site", q)
+	} else if q != nil {
+		o.name("quoted_from_site")
+		inner := object{append(o.b, '{'), "\n    \""}
+		inner.some("rule", q.Rule)
+		inner.some("group", q.Group)
+		o.b = append(inner.b, "\n  }"...)
+	}
+	o.some("product_token", p.Token)
+	o.some("user_agent_piece", p.Piece)
+	if p.Queue != nil {
+		o.value("queue", p.Queue)
+	}
+	o.some("purpose", p.Purpose)
+	o.some("statement_url", p.Statement)
+	if p.PolicyAge != nil {
+		o.number("policy_age_seconds", *p.PolicyAge)
+	}
+	o.some("fetched_at", p.FetchedAt)
+	o.text("decision_id", p.DecisionID)
+	return append(o.b, "\n}\n"...)
 }
 
-// member is a member of an object that a field of a struct becomes.
-type member struct {
-	name string   // as JSON, and what is before the value
-	omit bool     // the member of a zero value
-	of   []member // of the struct that the field points to
+// object is an object of JSON that is being written.
+type object struct {
+	b      []byte
+	before string // each name
 }
 
-var problemMembers = membersOf(reflect.TypeFor[Problem]())
-
-// membersOf returns the members of a struct of texts, numbers, and pointers to these and to
-// such structs.
-func membersOf(t reflect.Type) (all []member) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		m := member{name: `"` + name + `": `, omit: options == "omitempty"}
-		if f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct {
-			m.of = membersOf(f.Type.Elem())
-		}
-		all = append(all, m)
+func (o *object) name(name string) {
+	if o.b[len(o.b)-1] != '{' { // the end of no value
+		o.b = append(o.b, ',')
 	}
-	return all
+	o.b = append(append(append(o.b, o.before...), name...), `": `...)
 }
 
-// appendStruct appends v as an object at a depth, which is at most eight.
-func appendStruct(b []byte, v reflect.Value, members []member, depth int) []byte {
-	const newLine = "\n                "
-	before := append(b, '{')
-	b = before
-	for i := range members {
-		m, value := &members[i], v.Field(i)
-		if m.omit && value.IsZero() {
-			continue
-		}
-		if len(b) > len(before) {
-			b = append(b, ',')
-		}
-		b = append(append(b, newLine[:1+2*depth]...), m.name...)
-		if value.Kind() == reflect.Pointer {
-			value = value.Elem()
-		}
-		switch value.Kind() {
-		case reflect.Struct:
-			b = appendStruct(b, value, m.of, depth+1)
-		case reflect.Int, reflect.Int64:
-			b = strconv.AppendInt(b, value.Int(), 10)
-		case reflect.String:
-			b = appendText(b, value.String())
-		default:
-			b = appendJSON(b, value.Interface())
-		}
-	}
-	if len(b) > len(before) {
-		b = append(b, newLine[:1+2*(depth-1)]...)
-	}
-	return append(b, '}')
+func (o *object) number(name string, value int64) {
+	o.name(name)
+	o.b = strconv.AppendInt(o.b, value, 10)
 }
 
-// appendText appends a text as JSON.
-func appendText(b []byte, text string) []byte {
-	if !isPlain(text) {
-		return appendJSON(b, text)
+// some writes a text unless it is empty.
+func (o *object) some(name, value string) {
+	if value != "" {
+		o.text(name, value)
 	}
-	return append(append(append(b, '"'), text...), '"')
+}
+
+func (o *object) text(name, value string) {
+	if !isPlain(value) {
+		o.value(name, value)
+		return
+	}
+	o.name(name)
+	o.b = append(append(append(o.b, '"'), value...), '"')
+}
+
+// value writes anything else.
+func (o *object) value(name string, v any) {
+	o.name(name)
+	o.b = appendJSON(o.b, v)
 }
 
 // isPlain reports whether text is printable ASCII that JSON does not escape.
@@ -365,11 +374,12 @@ func isPlain(text string) bool {
 	return true
 }
 
-// appendJSON appends v as JSON. "<" is itself: the body is no HTML.
+// appendJSON appends v, a member of the body, as JSON. "<" is itself: the body is no HTML.
 func appendJSON(b []byte, v any) []byte {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
+	e.SetIndent("  ", "  ")
 	_ = e.Encode(v) // texts and finite numbers cannot fail
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }

@@ -163,13 +163,14 @@ func (c *Conn) serveRequest() (again bool) {
 		return false
 	}
 	c.begun = true
-	_ = c.SetReadDeadline(time.Now().Add(c.server.HeaderTime))
+	if !c.heads.HasHead() {
+		_ = c.SetReadDeadline(time.Now().Add(c.server.HeaderTime))
+	}
 	err := c.heads.ReadRequest(&c.Head)
 	if err != nil {
 		c.client.Unread(err)
 		return false
 	}
-	_ = c.SetReadDeadline(time.Time{})
 	a := &Answer{conn: c}
 	r, err := a.request(&c.Head)
 	if err != nil {
@@ -178,7 +179,9 @@ func (c *Conn) serveRequest() (again bool) {
 	}
 	defer a.release()
 	if a.body.ended.Load() {
-		c.watch.begin(a.cancel)
+		c.watch.begin(a.cancel) // whose read has a deadline of its own
+	} else {
+		_ = c.SetReadDeadline(time.Time{})
 	}
 	c.client.Handle(a, r)
 	again = a.finish()

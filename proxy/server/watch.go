@@ -88,9 +88,11 @@ func (w *watch) run() {
 	read := make(chan struct{})
 	w.read = read
 	_, secure := w.conn.Conn.(*tls.Conn)
+	var until time.Time
 	if !secure {
-		_ = w.conn.SetReadDeadline(time.Now().Add(w.conn.server.EndTime)) // before end sets its own
+		until = time.Now().Add(w.conn.server.EndTime)
 	}
+	_ = w.conn.SetReadDeadline(until) // before end sets its own
 	w.mu.Unlock()
 	defer close(read)
 	err := w.conn.heads.Fill()

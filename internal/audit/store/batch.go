@@ -115,14 +115,12 @@ func (w *Writer) settle(b *batch, last [len(tables)]int64, err error) (alone boo
 	w.queue = append(w.queue, b.rows...)
 	w.endGapLocked()
 	w.signal()
-	if b.waits > 1 || cap(b.rows) > maxSpare {
-		return b.waits <= 1
+	if cap(b.rows) <= maxSpare {
+		clear(b.opened)
+		clear(b.ended)
+		w.spare = &batch{rows: b.rows[:0], opened: b.opened[:0], ended: b.ended[:0]}
 	}
-	clear(b.opened)
-	clear(b.ended)
-	*b = batch{rows: b.rows[:0], opened: b.opened[:0], ended: b.ended[:0]}
-	w.spare = b
-	return true
+	return b.waits <= 1
 }
 
 // failLocked discards b and the next batch, which refers to ids allocated in b,

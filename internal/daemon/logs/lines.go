@@ -75,7 +75,7 @@ func (l *lines) appendAttr(b []byte, a slog.Attr) (_ []byte, ok bool) {
 		}
 		return b, true
 	}
-	if b, ok = l.appendText(b, a.Key); !ok {
+	if b, ok = l.appendText(b, a.Key, nil); !ok {
 		return b, false
 	}
 	separator, format := byte(' '), byte('g')
@@ -86,8 +86,7 @@ func (l *lines) appendAttr(b []byte, a slog.Attr) (_ []byte, ok bool) {
 	}
 	switch v.Kind() {
 	case slog.KindString:
-		text, _ := l.redact(v.String())
-		b, ok = l.appendText(b, text)
+		b, ok = l.appendText(b, v.String(), l.redact)
 	case slog.KindInt64:
 		b = strconv.AppendInt(b, v.Int64(), 10)
 	case slog.KindUint64:
@@ -105,18 +104,38 @@ func (l *lines) appendAttr(b []byte, a slog.Attr) (_ []byte, ok bool) {
 }
 
 // appendText appends a text, in quotation marks where it needs some; ok is false when it has
-// to be escaped.
-func (l *lines) appendText(b []byte, text string) (_ []byte, ok bool) {
-	quoted := l.json || text == ""
+// to be escaped. A nil redact changes nothing.
+func (l *lines) appendText(b []byte, text string, redact func(string) (string, bool)) (_ []byte, ok bool) {
+	var all uint8
 	for i := range len(text) {
-		c := text[i]
-		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return b, false
-		}
-		quoted = quoted || c == ' ' || c == '='
+		all |= kinds[text[i]]
 	}
-	if !quoted {
+	switch {
+	case all&redactable != 0 && redact != nil:
+		text, _ = redact(text)
+		return l.appendText(b, text, nil)
+	case all&escaped != 0:
+		return b, false
+	case !l.json && text != "" && all&quoted == 0:
 		return append(b, text...), true
 	}
 	return append(append(append(b, '"'), text...), '"'), true
 }
+
+// What an octet means for its text, as bits.
+const (
+	escaped    = 1 << iota // it is escaped
+	quoted                 // the text is in quotation marks
+	redactable             // it may have a secret, and has none without such an octet
+)
+
+// kinds are the bits of all octets.
+var kinds = func() (of [256]uint8) {
+	for c := range of {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			of[c] = escaped
+		}
+	}
+	of[' '], of['='], of['@'], of['%'], of['?'] = quoted, quoted|redactable, redactable, redactable, redactable
+	return of
+}()

@@ -220,7 +220,7 @@ func (s *Writer) Drain(limit time.Duration) error {
 }
 
 // Handler returns the handler that writes log lines to w: as JSON, or as text for people.
-// redact returns a text without its secrets, and whether it had any.
+// redact returns a text without its secrets, and whether it had any: none without one of = @ % ?.
 func Handler(w io.Writer, json bool, level slog.Leveler, redact func(string) (string, bool)) slog.Handler {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		text := ""

@@ -37,7 +37,7 @@ var started = map[string]string{
 	"proxy/server/watch.go watch.begin time.AfterFunc":               "one for each connection",
 	"proxy/shutdown.go Proxy.Shutdown go":                            "one, at the end",
 	"proxy/shutdown.go poll time.NewTicker":                          "one, at the end",
-	"proxy/icap.go icapConn.await context.AfterFunc":                 "one for each connection",
+	"proxy/icap.go icapConn.serve context.AfterFunc":                 "one for each connection",
 	"proxy/icap.go icapConn.watch time.AfterFunc":                    "one for each connection",
 	"proxy/respmod.go delivery.await time.NewTimer":                  "one for each request, which its client's limits bound",
 	"proxy/respmod.go icapConn.askAwaiting go":                       "one for each request, which its client's limits bound",

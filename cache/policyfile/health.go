@@ -113,10 +113,21 @@ func (f *File) readyLocked() (*database, error) {
 		return f.db, nil
 	}
 	if f.db != nil {
-		if is, err := os.Stat(f.path); err == nil && os.SameFile(is, f.info) {
+		is, err := os.Stat(f.path)
+		switch here := err == nil && os.SameFile(is, f.info); {
+		case here && f.db.hasLogs(f.path):
 			return f.db, nil
+		case here:
+			f.db.writing.Lock()
+			err := f.db.settle()
+			f.db.writing.Unlock()
+			if err != nil {
+				return nil, explained(err)
+			}
+			f.log.Warn("a file beside the policies file was removed or replaced while heed used it: it was opened again, and nothing is lost", "file", f.path)
+		default:
+			f.log.Warn("the policies file was removed or replaced while heed used it: what is there now is used", "file", f.path)
 		}
-		f.log.Warn("the policies file was removed or replaced while heed used it: what is there now is used", "file", f.path)
 		f.db.close() // its file is gone already
 		f.db = nil
 		if unused(f.path) {
@@ -150,7 +161,7 @@ func (f *File) setAside(why *damage) error {
 // removeLogs removes the logs that SQLite kept beside a file that was renamed: SQLite would
 // apply them to the next one.
 func removeLogs(path string) {
-	for _, suffix := range []string{"-wal", "-shm"} {
+	for _, suffix := range logSuffixes {
 		_ = os.Remove(path + suffix) // there may be none
 	}
 }

@@ -245,6 +245,52 @@ func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 	closeFile(t, f)
 }
 
+// The files that SQLite has beside the policies are removed or replaced by another program, and
+// heed is killed: the next start has what was saved, and nothing that was purged. A start finds
+// what it would find then in a copy of the directory.
+func TestHeed_AFileBesideThePoliciesIsRemovedWhileItIsUsed(t *testing.T) {
+	t.Parallel()
+	killed := func(f *File) cache.PolicyStore {
+		dir := t.TempDir()
+		must.OK(t, os.CopyFS(dir, os.DirFS(filepath.Dir(f.path))))
+		next, _ := openFile(t, dir, 1<<30)
+		t.Cleanup(func() { closeFile(t, next) })
+		return next.ForRoute("")
+	}
+	remove := func(f *File, suffix string) func() error {
+		return func() error { return os.Remove(f.path + suffix) }
+	}
+	f, heard := openFile(t, t.TempDir(), 1<<30)
+	k := f.ForRoute("")
+	k.Save("old\n", []byte("r"), nil)
+	f.Flush()
+	old := must.Get(os.ReadFile(f.path + "-wal"))(t)
+	for i, spoil := range []func() error{
+		remove(f, "-wal"), remove(f, "-shm"), func() error { return errors.Join(remove(f, "-wal")(), remove(f, "-shm")()) },
+		func() error { return errors.Join(remove(f, "-wal")(), os.WriteFile(f.path+"-wal", old, 0o600)) },
+	} {
+		before, after := fmt.Sprint("before ", i), fmt.Sprint("after ", i)
+		k.Save(before, []byte("r"), []byte("s"))
+		f.Flush()
+		must.OK(t, spoil())
+		k.Save(after, []byte("r"), []byte("s"))
+		if !f.Flush() {
+			t.Errorf("%+v", f.Health())
+		}
+		saysSo(t, heard, "a file beside the policies file was removed or replaced", i+1)
+		next := killed(f)
+		for _, key := range []string{before, after} {
+			holds(t, k, key, "r", "s")
+			holds(t, next, key, "r", "s")
+		}
+	}
+	k.Drop("old\n")
+	f.Flush()
+	must.OK(t, errors.Join(remove(f, "-wal")(), remove(f, "-shm")()))
+	lacks(t, killed(f), "old\n")
+	closeFile(t, f)
+}
+
 // Any page may be lost, whether it holds policies or holds the file together.
 // The process lives, nothing wrong is read, and heed saves on.
 func TestHeed_ADamagedPageAnywhere(t *testing.T) {

@@ -60,6 +60,7 @@ type database struct {
 	reading sync.Mutex // for reader
 	reader  *sqlite.Conn
 	lock    *ownfile.Descriptor // the file, locked: another heed would set it aside under this one
+	logs    [2]os.FileInfo      // of the files with logSuffixes, which SQLite has open
 	closed  bool                // changes with both locked
 }
 
@@ -103,7 +104,36 @@ func openDatabase(path string) (_ *database, err error) {
 	if err != nil {
 		return nil, explained(err)
 	}
+	for i, suffix := range logSuffixes {
+		d.logs[i], _ = os.Stat(path + suffix) // see hasLogs
+	}
 	return d, nil
+}
+
+// logSuffixes are those of the files that SQLite has beside the one at a path: the write-ahead
+// log and its index.
+var logSuffixes = [...]string{"-wal", "-shm"}
+
+// hasLogs reports whether the files beside the one at path are those that SQLite has open. It
+// does not notice when they are removed, and writes to files that no start will find.
+func (d *database) hasLogs(path string) bool {
+	for i, suffix := range logSuffixes {
+		if is, err := os.Stat(path + suffix); err != nil || d.logs[i] == nil || !os.SameFile(is, d.logs[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle has SQLite write to the file what is in the log.
+func (d *database) settle() error {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	row, err := d.writer.One("PRAGMA wal_checkpoint(PASSIVE)")
+	if err == nil && (row == nil || row[0] != int64(0) || row[1] != row[2]) {
+		err = errInUse // another program reads an earlier state
+	}
+	return err
 }
 
 // check returns an error unless the file has the format of heed, or is empty. It changes nothing.
@@ -199,13 +229,17 @@ func (d *database) write(limit int64, batch map[string]change, now time.Time) er
 	if d.closed {
 		return errClosed
 	}
-	need := int64(0)
+	need, purge := int64(0), false
 	for key, c := range batch {
 		need += rowOverhead + 2*int64(len(key)) + c.size()
+		purge = purge || c.family
 	}
 	_, err := d.makeRoom(limit-need, now)
 	if err == nil {
 		err = d.writer.InTransaction(func() error { return d.changeAll(batch, now) })
+	}
+	if err == nil && purge {
+		_ = d.settle() // so that what was purged does not return when the log is removed
 	}
 	return explained(err)
 }

@@ -82,7 +82,7 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, lanes []pace.Lane)
 	if !t.store.cluster {
 		keys = append(keys, heedsKey)
 	}
-	reply, err := t.store.numbers(ctx, askScript, keys, args...)
+	reply, err := t.store.numbers(ctx, askScript, keys, func(reply []int64) bool { return credible(reply, lanes, starts, hold.till) }, args...)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return pace.SharedAnswer{Again: time.Millisecond}

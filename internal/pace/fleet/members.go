@@ -83,7 +83,7 @@ func (t *Lanes) Expect(s Membership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if t.member.seen || s.Store != t.store.hosts || !credibleMember(now.Add(s.Ahead).UnixMilli(), int64(s.Place), int64(s.Size), int64(s.Heeds)) {
+	if t.member.seen || s.Store != t.store.hosts || !credibleMember([]int64{now.Add(s.Ahead).UnixMilli(), int64(s.Place), int64(s.Size), int64(s.Heeds)}) {
 		return
 	}
 	t.member = member{Membership: s, expected: true, read: now, clock: now.Round(0).Add(s.Ahead), uncertainty: clockMaxAge}
@@ -91,7 +91,8 @@ func (t *Lanes) Expect(s Membership) {
 
 // credibleMember reports whether beatScript can have returned numbers: the time, the place of
 // this heed, one more than the highest place, and the number of heeds.
-func credibleMember(clock, place, size, heeds int64) bool {
+func credibleMember(reply []int64) bool {
+	clock, place, size, heeds := reply[0], reply[1], reply[2], reply[3]
 	ahead := clock/1000 - time.Now().Unix()
 	return place < size && size <= maxHeeds && heeds >= 1 && heeds <= maxHeeds &&
 		ahead < int64(maxClockApart/time.Second) && ahead > -int64(maxClockApart/time.Second)
@@ -125,7 +126,7 @@ func (t *Lanes) heartbeat() {
 	}
 	t.mu.Unlock()
 	sent := time.Now()
-	reply, err := t.store.numbers(t.store.ctx, beatScript, []string{heedsKey}, t.store.sender, memberTTL.Milliseconds(), place, size, maxHeeds)
+	reply, err := t.store.numbers(t.store.ctx, beatScript, []string{heedsKey}, credibleMember, t.store.sender, memberTTL.Milliseconds(), place, size, maxHeeds)
 	if err != nil {
 		return
 	}

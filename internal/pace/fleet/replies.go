@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"heed/internal/pace"
 )
 
 // errNonsense is the error of a reply that no script of heed returns: the server is not a
@@ -46,15 +49,6 @@ func isInts(n int) func(any) bool {
 	}
 }
 
-// isMember accepts the replies of beatScript: numbers that credibleMember accepts, and the nonce.
-func isMember(reply any) bool {
-	if !isInts(4)(reply) {
-		return false
-	}
-	all := reply.([]any)
-	return credibleMember(all[0].(int64), all[1].(int64), all[2].(int64), all[3].(int64))
-}
-
 // isEntry accepts the replies of newerScript: nothing, or version, record and snapshot.
 func isEntry(reply any) bool {
 	if reply == nil {
@@ -75,6 +69,38 @@ func isLease(reply any) bool {
 		return true
 	}
 	return false
+}
+
+const (
+	// creditTime is the possible difference between the waits of an honest store and those that
+	// a heed calculates.
+	creditTime = settleTime + grantTime + ticketGrace
+	// grantCredit is that difference for a turn: the store has measured with its clock, while
+	// the request was on its way, what this heed measures.
+	grantCredit = 20 * time.Millisecond
+)
+
+// credible reports whether askScript can have returned reply, of five numbers, for turns whose
+// last starts by this heed are given, and a pause until till. A turn that this heed would not
+// grant yet is not credible, nor is a wait that no number of waiting requests explains.
+func credible(reply []int64, lanes []pace.Lane, starts []time.Time, till time.Time) bool {
+	now := time.Now()
+	longest, next := time.Duration(0), till
+	for i, lane := range lanes {
+		longest = max(longest, lane.Delay)
+		if at := starts[i].Add(lane.Delay); !starts[i].IsZero() && at.After(next) {
+			next = at
+		}
+	}
+	given, again, wait, pause, others := reply[0], reply[1], reply[2], reply[3], reply[4]
+	if others > maxHostFields || given > 1 || pause > maxPause.Milliseconds() {
+		return false
+	}
+	if given == 1 {
+		return next.Sub(now) <= grantCredit && again == 0 && wait == 0 && pause == 0
+	}
+	most := max(longest, millis(pause), next.Sub(now)) + creditTime
+	return again >= 1 && millis(again) <= most && wait >= again && millis(wait) <= most+time.Duration(others)*longest
 }
 
 // explain adds to an error of a server of another kind than the URL names what it means.

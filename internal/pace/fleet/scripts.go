@@ -44,7 +44,7 @@ var (
 	startedScript = newScript(opTurns, isFlag, "turns", "started")
 	heldScript    = newScript(opTurns, isFlag, "turns", "held")
 	holdScript    = newScript(opTurns, isFlag, "turns", "hold")
-	beatScript    = newScript(opOther, isMember, "turns", "beat")
+	beatScript    = newScript(opOther, isInts(4), "turns", "beat")
 
 	probeScript      = newScript(opOther, isText, "turns", "probe_keys", "probe")
 	plainProbeScript = newScript(opOther, isText, "probe_keys", "plain_probe") // of a store that has no turns

@@ -309,16 +309,17 @@ func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Ti
 }
 
 // numbers runs a script that returns n numbers and, behind them, its first argument, which is
-// a nonce: a reply without it is to another call, and the part of the store that returned it
-// counts as unreachable. Errors are those of run.
-func (s *Store) numbers(ctx context.Context, of *script, keys []string, args ...any) ([]int64, error) {
+// a nonce: a reply without it is to another call. credible reports whether the numbers can be
+// true; the part of the store that returned others counts as unreachable. Errors are those of
+// run.
+func (s *Store) numbers(ctx context.Context, of *script, keys []string, credible func([]int64) bool, args ...any) ([]int64, error) {
 	nonce := mathrand.Int64N(1 << 52) // a number of Lua has 53 bits
 	reply, err := s.run(ctx, of, keys, append([]any{nonce}, args...)...).Int64Slice()
 	if err != nil {
 		return nil, err
 	}
 	said := reply[:len(reply)-1] // of.shape has the length
-	if reply[len(said)] != nonce {
+	if reply[len(said)] != nonce || !credible(said) {
 		s.markAway(nil, keys, fmt.Errorf("%w: %v to a script", errNonsense, reply))
 		return nil, ErrAway
 	}

@@ -110,14 +110,14 @@ func (c *DoctorCmd) try(ctx context.Context, a *console.App, args []string) erro
 // runtimes returns the programs of clientenv that are in the PATH.
 func runtimes(ctx context.Context, a *console.App) []installed {
 	found := []installed{}
-	for _, p := range clientenv.Programs {
+	for _, p := range clientenv.Programs() {
 		for _, name := range p.Names {
 			path, err := exec.LookPath(cmp.Or(map[string]string{"python": "python3"}[name], name))
 			if err != nil || p.Wraps {
 				continue
 			}
 			r := installed{Name: name, Version: clientenv.VersionOf(ctx, path, a.Environ)}
-			if r.Ignores = p.Ignores != nil && p.Ignores(r.Version); r.Ignores {
+			if r.Ignores = p.Ignores(r.Version); r.Ignores {
 				r.Setting = p.Proxy
 			}
 			found = append(found, r)
@@ -207,7 +207,7 @@ func yes(is, tried bool) string {
 
 // missing returns the setting that a command lacks; empty when d is ok.
 func (d *diagnosis) missing(args []string) string {
-	p := clientenv.OtherPrograms
+	p := clientenv.OtherPrograms()
 	p.Proxy = "http_proxy=http://HEED https_proxy=http://HEED; heed run --sealed holds a program that ignores them"
 	for _, word := range args {
 		if known, is := clientenv.ProgramOf(word); is && !known.Wraps {

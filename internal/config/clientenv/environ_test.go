@@ -168,7 +168,7 @@ func TestProgramOf_VersionsDoNotMatter(t *testing.T) {
 			t.Errorf("%q: %s, %v; want %s", command, p.Kind, known, want)
 		}
 	}
-	for _, p := range append(Programs, OtherPrograms) {
+	for _, p := range append(Programs(), OtherPrograms()) {
 		if p.Kind == "" || p.Proxy == "" || strings.ToLower(strings.Join(p.Names, "")) != strings.Join(p.Names, "") {
 			t.Errorf("incomplete: %+v", p)
 		}

@@ -105,12 +105,12 @@ func printHints(w io.Writer, bypass *bypassReport, s *counts.Summary, command st
 	if known {
 		fmt.Fprintf(w, "  %s: %s\n", own.Kind, own.Proxy)
 	}
-	for _, p := range clientenv.Programs {
+	for _, p := range clientenv.Programs() {
 		if p.Usual && (!known || own.Wraps && p.Kind != own.Kind) {
 			fmt.Fprintf(w, "  %s: %s\n", p.Kind, p.Proxy)
 		}
 	}
-	fmt.Fprintf(w, "  %s: %s\n", clientenv.OtherPrograms.Kind, clientenv.OtherPrograms.Proxy)
+	fmt.Fprintf(w, "  %s: %s\n", clientenv.OtherPrograms().Kind, clientenv.OtherPrograms().Proxy)
 	explainPlaceholder(w)
 }
 
@@ -129,7 +129,7 @@ func printMixedHints(w io.Writer, s *counts.Summary, bypass *bypassReport, comma
 		if known && !p.Wraps {
 			who = console.Printable(filepath.Base(command)) + ", or a program that it started,"
 		}
-		hints[who+" does not trust heed's CA: "] = cmp.Or(setByRun().ReplaceAllString(cmp.Or(p.Trust, clientenv.OtherPrograms.Trust), ""), "`heed ca install`")
+		hints[who+" does not trust heed's CA: "] = cmp.Or(setByRun().ReplaceAllString(cmp.Or(p.Trust, clientenv.OtherPrograms().Trust), ""), "`heed ca install`")
 	}
 	if len(hints) > 0 {
 		printSorted(w, hints)

@@ -26,7 +26,7 @@ type programs struct {
 func (p *programs) look(pid int, proxies []string) {
 	path := process.Program(pid)
 	kind, _ := clientenv.ProgramOf(path)
-	if kind.Ignores == nil || p.looked[path] || kind.Spares(process.Arguments(pid), proxies) {
+	if kind.Ignoring == "" || p.looked[path] || kind.Spares(process.Arguments(pid), proxies) {
 		return
 	}
 	memo.Set(&p.looked, path, true)

@@ -142,7 +142,7 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 	}
 	var out bytes.Buffer
 	printHints(&out, nil, &counts.Summary{}, "./crawl", works)
-	for _, p := range clientenv.Programs {
+	for _, p := range clientenv.Programs() {
 		must.Equal(t, strings.Contains(out.String(), "  "+p.Kind+": "), p.Usual, "for an unknown command, %s:\n%s", p.Kind, &out)
 	}
 }

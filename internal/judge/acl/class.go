@@ -1,8 +1,11 @@
 package acl
 
 import (
+	_ "embed" // special.list
 	"encoding/binary"
 	"net/netip"
+	"slices"
+	"strings"
 )
 
 // Class is how public an address is. Greater is more public; the zero value is the
@@ -29,16 +32,17 @@ const (
 	Public                     // all else
 )
 
+var classNames = []string{
+	"invalid", "unspecified", "multicast", "broadcast", "documentation", "metadata", "loopback",
+	"link-local", "private", "unique-local", "site-local", "reserved", "benchmark", "cgnat", "public",
+}
+
 // String returns the class's stable name.
 func (c Class) String() string {
-	names := [...]string{
-		"invalid", "unspecified", "multicast", "broadcast", "documentation", "metadata", "loopback",
-		"link-local", "private", "unique-local", "site-local", "reserved", "benchmark", "cgnat", "public",
+	if int(c) >= len(classNames) {
+		c = Invalid
 	}
-	if int(c) >= len(names) {
-		return names[Invalid]
-	}
-	return names[c]
+	return classNames[c]
 }
 
 // LessPublic reports whether an address of class c is less public than one of
@@ -133,54 +137,28 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")       // RFC 4380
 )
 
-// special are the prefixes that are not public.
-var special = []struct {
+// specialText is the list of the prefixes that are not public.
+//
+//go:embed special.list
+var specialText string
+
+var special = func() (all []classed) {
+	for line := range strings.Lines(specialText) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] == "#" {
+			continue
+		}
+		class := slices.Index(classNames, f[1])
+		if class < 0 {
+			panic("special.list has a class that is none: " + line) // it is built in
+		}
+		all = append(all, classed{netip.MustParsePrefix(f[0]), Class(class)})
+	}
+	return all
+}()
+
+// classed is a prefix and the class of its addresses.
+type classed struct {
 	prefix netip.Prefix
 	class  Class
-}{
-	{netip.MustParsePrefix("0.0.0.0/8"), Unspecified},         // RFC 791 §3.2; connects to this machine
-	{netip.MustParsePrefix("10.0.0.0/8"), Private},            // RFC 1918
-	{netip.MustParsePrefix("100.64.0.0/10"), CGNAT},           // RFC 6598
-	{netip.MustParsePrefix("127.0.0.0/8"), Loopback},          // RFC 1122 §3.2.1.3
-	{netip.MustParsePrefix("169.254.0.0/16"), LinkLocal},      // RFC 3927
-	{netip.MustParsePrefix("172.16.0.0/12"), Private},         // RFC 1918
-	{netip.MustParsePrefix("192.0.0.0/24"), Reserved},         // RFC 6890
-	{netip.MustParsePrefix("192.0.2.0/24"), Documentation},    // RFC 5737
-	{netip.MustParsePrefix("192.88.99.0/24"), Reserved},       // RFC 7526
-	{netip.MustParsePrefix("192.168.0.0/16"), Private},        // RFC 1918
-	{netip.MustParsePrefix("198.18.0.0/15"), Benchmark},       // RFC 2544
-	{netip.MustParsePrefix("198.51.100.0/24"), Documentation}, // RFC 5737
-	{netip.MustParsePrefix("203.0.113.0/24"), Documentation},  // RFC 5737
-	{netip.MustParsePrefix("224.0.0.0/4"), Multicast},         // RFC 1112
-	{netip.MustParsePrefix("240.0.0.0/4"), Reserved},          // RFC 1112 §4
-	{netip.MustParsePrefix("255.255.255.255/32"), Broadcast},  // RFC 919
-
-	{netip.MustParsePrefix("::/128"), Unspecified},          // RFC 4291 §2.5.2
-	{netip.MustParsePrefix("::1/128"), Loopback},            // RFC 4291 §2.5.3
-	{compatible, Reserved},                                  // and what they carry
-	{nat64, Public},                                         // is what it carries
-	{nat64Local, Private},                                   // and what they carry
-	{netip.MustParsePrefix("2001::/23"), Reserved},          // RFC 2928
-	{netip.MustParsePrefix("2001:2::/48"), Benchmark},       // RFC 5180
-	{teredo, Public},                                        // is what it carries
-	{netip.MustParsePrefix("2001:db8::/32"), Documentation}, // RFC 3849
-	{netip.MustParsePrefix("3fff::/20"), Documentation},     // RFC 9637
-	{netip.MustParsePrefix("fc00::/7"), UniqueLocal},        // RFC 4193
-	{netip.MustParsePrefix("fe80::/10"), LinkLocal},         // RFC 4291 §2.5.6
-	{netip.MustParsePrefix("fec0::/10"), SiteLocal},         // RFC 3879
-	{netip.MustParsePrefix("ff00::/8"), Multicast},          // RFC 4291 §2.7
-
-	{netip.MustParsePrefix("169.254.169.254/32"), Metadata},  // most clouds
-	{netip.MustParsePrefix("169.254.170.2/32"), Metadata},    // AWS, containers
-	{netip.MustParsePrefix("169.254.170.23/32"), Metadata},   // AWS, pods
-	{netip.MustParsePrefix("169.254.0.23/32"), Metadata},     // Tencent Cloud
-	{netip.MustParsePrefix("169.254.42.42/32"), Metadata},    // Scaleway
-	{netip.MustParsePrefix("100.100.100.200/32"), Metadata},  // Alibaba Cloud
-	{netip.MustParsePrefix("168.63.129.16/32"), Metadata},    // Azure
-	{netip.MustParsePrefix("192.0.0.192/32"), Metadata},      // Oracle Cloud
-	{netip.MustParsePrefix("fd00:ec2::254/128"), Metadata},   // AWS
-	{netip.MustParsePrefix("fd00:ec2::23/128"), Metadata},    // AWS, pods
-	{netip.MustParsePrefix("fd20:ce::254/128"), Metadata},    // Google Cloud
-	{netip.MustParsePrefix("fd00:42::42/128"), Metadata},     // Scaleway
-	{netip.MustParsePrefix("fe80::a9fe:a9fe/128"), Metadata}, // OpenStack
 }

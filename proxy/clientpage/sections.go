@@ -2,6 +2,7 @@ package clientpage
 
 import (
 	"bytes"
+	_ "embed" // the lists, and page.html
 	"html/template"
 	"strings"
 )
@@ -51,70 +52,30 @@ hosts are named in proxy.toml with https = "host-only".`},
 }
 
 // useLines are rows of platform and command, separated by a bar.
-const useLines = `this machine, a shell | eval "$(heed env)"
-this machine, one program | heed run -- COMMAND, trust included
-Linux, macOS, a shell | export http_proxy=URL https_proxy=URL HTTP_PROXY=URL HTTPS_PROXY=URL
-Windows, PowerShell | $env:HTTP_PROXY = "URL"; $env:HTTPS_PROXY = "URL"
-Windows, for the user | setx HTTP_PROXY URL & setx HTTPS_PROXY URL
-systemd unit | Environment=HTTP_PROXY=URL HTTPS_PROXY=URL
-Docker | docker run -e HTTP_PROXY=URL -e HTTPS_PROXY=URL IMAGE
-browsers | automatic proxy configuration: URL/proxy.pac
-GNOME | gsettings set org.gnome.system.proxy autoconfig-url URL/proxy.pac
-macOS, the system | networksetup -setautoproxyurl Wi-Fi URL/proxy.pac
-Windows, the system | Settings, Network, Proxy, Use setup script: URL/proxy.pac`
+//
+//go:embed use.list
+var useLines string
 
-const platformLines = `this machine | heed ca install
-Debian, Ubuntu | sudo curl -o /usr/local/share/ca-certificates/heed.crt URL/ca.pem && sudo update-ca-certificates
-Fedora, RHEL | sudo curl -o /etc/pki/ca-trust/source/anchors/heed.pem URL/ca.pem && sudo update-ca-trust
-Alpine | wget -O /usr/local/share/ca-certificates/heed.crt URL/ca.pem && update-ca-certificates
-macOS | curl -O URL/ca.pem && sudo security add-trusted-cert -d -k /Library/Keychains/System.keychain ca.pem
-Windows | curl.exe -O URL/ca.der && certutil -addstore Root ca.der
-containers | copy ca.pem into the image, then update-ca-certificates`
+//go:embed platforms.list
+var platformLines string
 
-const programLines = `curl | curl --cacert BUNDLE, or CURL_CA_BUNDLE=BUNDLE
-wget | wget --ca-certificate=BUNDLE
-git | GIT_SSL_CAINFO=BUNDLE, or git config http.sslCAInfo BUNDLE
-Python requests | REQUESTS_CA_BUNDLE=BUNDLE, or verify="BUNDLE"
-Python urllib | SSL_CERT_FILE=BUNDLE; httpx and aiohttp take it, too
-Node.js | NODE_EXTRA_CA_CERTS=FILE
-Go | SSL_CERT_FILE=BUNDLE (on Linux)
-Java | keytool -importcert -cacerts -alias heed -file FILE
-Ruby, Perl | SSL_CERT_FILE=BUNDLE, PERL_LWP_SSL_CA_FILE=BUNDLE
-Rust, .NET, PHP | SSL_CERT_FILE=BUNDLE where they use OpenSSL or the system's store
-Chromium | import FILE under Certificates in its settings (Authorities)
-Firefox | import FILE under Certificates in its settings, or security.enterprise_roots.enabled`
+//go:embed programs.list
+var programLines string
 
+// lines returns the rows of a list.
 func lines(table string) (all []Line) {
-	for row := range strings.SplitSeq(table, "\n") {
-		of, do, _ := strings.Cut(row, " | ")
+	for row := range strings.Lines(table) {
+		of, do, _ := strings.Cut(strings.TrimSuffix(row, "\n"), " | ")
 		all = append(all, Line{Of: of, Do: do})
 	}
 	return all
 }
 
+//go:embed page.html
+var pageText string
+
 // page is the HTML form. It has no script, and its style is in it.
-var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{.Title}}</title>
-<style>
-:root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-dl { display: grid; grid-template-columns: minmax(9rem, max-content) 1fr; gap: .3rem 1rem; margin: 0 }
-dt { font-weight: 600 } dd { margin: 0; min-width: 0 }
-code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr } dd { margin-bottom: .6rem } }
-</style></head><body><main>
-<h1>{{.Title}}</h1>
-<p>{{.Intro}}</p>
-{{with .Contact}}<p>Contact: {{.}}</p>{{end}}
-{{range .Sections}}<h2>{{.Title}}</h2>
-{{with .Intro}}<p>{{.}}</p>{{end}}
-{{if .Lines}}<dl>
-{{range .Lines}}<dt>{{.Of}}</dt><dd>{{if .Link}}<a href="{{.Link}}"><code>{{.Do}}</code></a>{{else}}<code>{{.Do}}</code>{{end}}</dd>
-{{end}}</dl>{{end}}
-{{end}}</main></body></html>
-`))
+var page = template.Must(template.New("page").Parse(pageText))
 
 // ContentSecurityPolicy is the policy of the HTML page: nothing is loaded, and nothing
 // runs.

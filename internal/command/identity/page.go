@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	_ "embed" // robot.html
 	"fmt"
 	"html/template"
 	"slices"
@@ -93,34 +94,12 @@ func (r *robot) remarks() (all []string) {
 	return all
 }
 
+//go:embed robot.html
+var pageText string
+
 // pageTemplate is the page for people.
 var pageTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("robot").Parse(`<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{.Name}}</title>
-<style>body { max-width: 40em; margin: 2em auto; padding: 0 1em; font-family: sans-serif; line-height: 1.5 }</style>
-<h1>{{.Name}}</h1>
-{{with .Robot.UserAgent}}<p>This robot sends the User-Agent <code>{{.}}</code>.</p>
-{{end}}{{with .Robot.Purpose}}<p>It requests pages for this purpose: {{.}}.</p>
-{{end}}<h2>How to control it</h2>
-{{if .Robot.Compliance}}<p>It obeys robots.txt (RFC 9309). To keep it out of a part of your site, or to slow it down:</p>
-{{else}}<p>These lines of robots.txt are for it:</p>
-{{end}}<pre>User-agent: {{with .Robot.ProductToken}}{{.}}{{else}}*{{end}}
-Crawl-delay: 10
-Disallow: /private/
-</pre>
-{{with .Robot.RateControl}}<p>Its rate follows {{.}}.</p>
-{{end}}{{with .Robot.Rate}}<p>It sends {{.}}.</p>
-{{end}}<h2>How to recognise it</h2>
-<p>Its requests over https are signed (HTTP message signatures, RFC 9421, with the tag <code>web-bot-auth</code>).
-The field Signature-Agent has the URL of the keys: <a href="{{.Keys}}">{{.Keys}}</a>.
-A request with its name and without a valid signature may be another's.</p>
-{{with .Contacts}}<h2>Contact</h2>
-<p>{{range .}}<a href="{{.}}">{{.}}</a> {{end}}</p>
-{{end}}</html>
-`))
+	return template.Must(template.New("robot").Parse(pageText))
 })
 
 // page returns the page about the robot.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -20,8 +21,13 @@ func (v Verdict) String() string {
 	if v > WouldRefuse {
 		v = Refuse
 	}
-	return [...]string{"refuse", "allow", "would-refuse"}[v]
+	return verdictNames[v]
 }
+
+var verdictNames = []string{"refuse", "allow", "would-refuse"}
+
+// ParseVerdict returns the verdict of a name that String returns; Refuse of any other.
+func ParseVerdict(name string) Verdict { return Verdict(max(0, slices.Index(verdictNames, name))) }
 
 // Reason is the cause of a Decision. The list is closed and its identifiers are
 // stable: logs, answers and stored records contain them.

@@ -20,6 +20,9 @@ const (
 	Available                // read and parsed (§2.3.1.1)
 )
 
+// StateNames are the stable names of the states: records and answers contain them.
+var StateNames = []string{Unreachable: "unreachable", Unavailable: "unavailable", Available: "available"}
+
 // Source is how and when a Policy was obtained. It is data: rules has no clock
 // and fetches nothing. As JSON it has what does not follow from where it is kept.
 type Source struct {

@@ -267,7 +267,7 @@ func visits(names acl.Identity, p *rules.Policy) (lines []string, open float64) 
 
 // setSource fills in how the policy was obtained.
 func setSource(a *control.Judgement, s rules.Source, now time.Time) {
-	a.State = [...]string{rules.Unreachable: "unreachable", rules.Unavailable: "unavailable", rules.Available: "available"}[s.State]
+	a.State = rules.StateNames[s.State]
 	if !s.FetchedAt.IsZero() {
 		a.Age = max(0, now.Sub(s.FetchedAt).Seconds())
 	}

@@ -46,9 +46,8 @@ type kept struct {
 	robots, by string
 }
 
-// Check judges URLs of the site, all of one origin and together no longer than
-// control.MaxSiteURLs, as control.Client.Check does. With first, the first Judgement has
-// the delay and the sitemaps.
+// Check judges URLs of the site, all of one origin, as control.Client.Check does. With first,
+// the first Judgement has the delay and the sitemaps.
 func (s *Site) Check(ctx context.Context, agent string, urls []string, first bool) ([]*control.Judgement, error) {
 	m := s.of
 	if m.client != nil {

@@ -257,9 +257,6 @@ type CheckRequest struct {
 	Flags acl.Flags `json:"flags,omitzero"` // the settings that the check requests for itself
 }
 
-// MaxSiteURLs bounds the URLs of one CheckRequest together, in bytes.
-const MaxSiteURLs = 128 << 10
-
 // Judgement is the result of `heed check` for one URL: the decision that the proxy would
 // make, and its basis.
 type Judgement struct {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"heed/internal/control"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -183,7 +182,7 @@ func FuzzParseLine(f *testing.F) {
 		}
 		p, got := making(t.Context(), Options{Agents: []string{"b"}, Open: func() Judge { return &judge{} }})
 		added := p.Add(url) == nil
-		if totals, left, err := p.Finish(); err != nil || left != 0 || (totals[0].Counts.Sum() == 1) != added || len(url) > control.MaxSiteURLs && added {
+		if totals, left, err := p.Finish(); err != nil || left != 0 || (totals[0].Counts.Sum() == 1) != added || len(url) > MaxURL && added {
 			t.Errorf("%q: %+v, %d left, %v", line, totals, left, err)
 		}
 		if added && len(got.sites) != 1 {

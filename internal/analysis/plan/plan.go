@@ -19,7 +19,7 @@ import (
 
 // Judge judges the URLs of one site; one goroutine at a time calls it. check.Site is one.
 type Judge interface {
-	// Check judges URLs together no longer than control.MaxSiteURLs. With first, the first
+	// Check judges URLs together no longer than MaxURL. With first, the first
 	// Judgement has what is the same for all of them, the delay included.
 	Check(ctx context.Context, agent string, urls []string, first bool) ([]*control.Judgement, error)
 }

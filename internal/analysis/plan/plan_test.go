@@ -37,7 +37,7 @@ func (j *judge) Check(ctx context.Context, agent string, urls []string, first bo
 		}
 		list = append(list, a)
 	}
-	if octets > control.MaxSiteURLs {
+	if octets > MaxURL {
 		err = fmt.Errorf("%d octets together", octets)
 	}
 	return list, err

@@ -61,7 +61,7 @@ func (g *Gauges) write(x *exposition, c *MetricsConfig, clients [2]int64) {
 	x.one("heed_sites_paused", gaugeKind, "Sites at which no request may start now, since they asked for a pause or failed.", float64(g.SitesPaused))
 	const policies, connections = "heed_policies", "heed_upstream_connections"
 	x.family(policies, gaugeKind, "Origins in memory, by the state of their robots.txt.")
-	for state, name := range []string{rules.Unreachable: "unreachable", rules.Unavailable: "unavailable", rules.Available: "available"} {
+	for state, name := range rules.StateNames {
 		x.sample(policies, float64(g.Policies[rules.State(state)]), "state", name)
 	}
 	x.one("heed_policies_bytes", gaugeKind, "Memory that the stored robots.txt files hold.", float64(g.PoliciesBytes))

@@ -74,10 +74,6 @@ const (
 	wouldRefuse = "would-refuse"
 )
 
-// verdicts has the verdicts by their names in a record. A name that it lacks counts as a
-// refusal.
-var verdicts = map[string]rules.Verdict{allow: rules.Allow, wouldRefuse: rules.WouldRefuse}
-
 // kind is where decisions that came about in one way are counted.
 type kind struct {
 	result   int             // the index of Allowed, Refused, WouldRefuse or NotJudged
@@ -89,7 +85,7 @@ type kind struct {
 }
 
 func (w *Way) kind() kind {
-	v, r := verdicts[w.Verdict], rules.Reason(w.Reason)
+	v, r := rules.ParseVerdict(w.Verdict), rules.Reason(w.Reason)
 	k := kind{class: [2]reason.Class{reason.ClassOf(v, r, false), reason.ClassOf(v, r, true)}}
 	k.wouldBe, k.observed = reason.WouldBe(v, r)
 	switch {

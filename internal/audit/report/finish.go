@@ -172,14 +172,14 @@ func (r *Report) order() {
 func (r *Report) NotAllowed() (list []Listed) {
 	for i := range r.cube {
 		d, c := r.cube[i].deciding, &r.cube[i].counts
-		k, observed := reason.WouldBe(verdicts[d.Verdict], rules.Reason(d.Reason))
+		k, observed := reason.WouldBe(rules.ParseVerdict(d.Verdict), rules.Reason(d.Reason))
 		switch {
 		case observed:
 			list = append(list, Listed{d, "would be " + k.String(), false})
 		case d.Verdict != allow && c.Classes[reason.NotJudged] == 0:
-			list = append(list, Listed{d, reason.ClassOf(verdicts[d.Verdict], rules.Reason(d.Reason), false).String(), false})
+			list = append(list, Listed{d, reason.ClassOf(rules.ParseVerdict(d.Verdict), rules.Reason(d.Reason), false).String(), false})
 		}
-		if n := c.Classes[reason.Failed]; n > 0 && verdicts[d.Verdict] != rules.Refuse {
+		if n := c.Classes[reason.Failed]; n > 0 && rules.ParseVerdict(d.Verdict) != rules.Refuse {
 			d.Count = n
 			list = append(list, Listed{d, reason.Failed.String(), true})
 		}
@@ -201,7 +201,7 @@ func (r *Report) Unjudged() (list []Listed) {
 // ByException returns what exceptions of the operator decided, the most first.
 func (r *Report) ByException() (list []Listed) {
 	for _, d := range r.Exceptions {
-		list = append(list, Listed{d, reason.ClassOf(verdicts[d.Verdict], rules.Reason(d.Reason), false).String(), false})
+		list = append(list, Listed{d, reason.ClassOf(rules.ParseVerdict(d.Verdict), rules.Reason(d.Reason), false).String(), false})
 	}
 	return list
 }

@@ -351,7 +351,7 @@ func (s *encoder) policy(rows *[]byte, e *audit.Entry) int64 {
 	o := source.Origin
 	site, snapshot := s.site(rows, o.Scheme, o.Host, o.Port), s.snapshot(rows, source.Snapshot)
 	b := appendPositive(appendInteger(s.scratch[:0], site), snapshot)
-	b = appendText(appendText(b, p.Profile().String()), states[source.State])
+	b = appendText(appendText(b, p.Profile().String()), rules.StateNames[source.State])
 	b = appendTime(appendInteger(b, int64(source.Status)), source.FetchedAt)
 	b = appendFlag(appendTime(b, source.FreshUntil), source.Stale)
 	b = appendFlag(appendFlag(b, source.NoConnection), source.Own)

@@ -170,13 +170,10 @@ type Policy struct {
 	Answer   Answer // it was made of, without SHA256; zero: none was received, or not asked for
 }
 
-// states are the names of rules.State in the record.
-var states = []string{rules.Available: "available", rules.Unavailable: "unavailable", rules.Unreachable: "unreachable"}
-
 func (f *fields) policy() *Policy {
 	p := &Policy{ID: f.integer(), Site: f.integer(), Snapshot: f.integer(), Profile: f.text(), State: f.text()}
 	p.Source = rules.Source{
-		State: rules.State(max(0, slices.Index(states, p.State))), Status: int(f.integer()), FetchedAt: f.time(), FreshUntil: f.time(),
+		State: rules.State(max(0, slices.Index(rules.StateNames, p.State))), Status: int(f.integer()), FetchedAt: f.time(), FreshUntil: f.time(),
 		Stale: f.flag(), NoConnection: f.flag(), Own: f.flag(),
 	}
 	if text := f.text(); text != "" {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/note"
 
 	"heed/internal/audit/store"
@@ -293,8 +294,9 @@ func describe(d *store.CheckedDecision) string {
 	}
 	g := d.Ground
 	fmt.Fprintf(&b, "%s  %s %s\n", text(g, "verdict"), text(d.Entry, "method"), url)
-	id, _ := d.Entry["id"].([]byte)
-	fmt.Fprintf(&b, "       decision %s of %s, recorded in commit %d\n", uuidText(id), micros(number(d.Entry, "time")), d.Commit)
+	octets, _ := d.Entry["id"].([]byte)
+	id, _ := uuid.FromBytes(octets) // of another size it is none
+	fmt.Fprintf(&b, "       decision %s of %s, recorded in commit %d\n", id, micros(number(d.Entry, "time")), d.Commit)
 	fmt.Fprintf(&b, "       reason %s", text(g, "reason"))
 	if line := number(g, "line"); line > 0 {
 		fmt.Fprintf(&b, ": line %d, %s, in the group %s", line, text(g, "rule"), text(g, "group_name"))
@@ -323,13 +325,6 @@ func describe(d *store.CheckedDecision) string {
 	return b.String()
 }
 
-func uuidText(id []byte) string {
-	if len(id) != 16 {
-		return fmt.Sprintf("%x", id)
-	}
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
-}
-
 func micros(n int64) string { return time.UnixMicro(n).UTC().Format(time.RFC3339) }
 
 // judgeAgain judges a decision again by the robots.txt in its proof, as the name whose group
@@ -346,7 +341,7 @@ func judgeAgain(d *store.CheckedDecision) (said string, same bool) {
 		return "it was not judged by its path or host: not judged again", true
 	}
 	profile, known := rules.ParseProfile(text(p, "profile"))
-	state := slices.Index([]string{rules.Available: "available", rules.Unavailable: "unavailable", rules.Unreachable: "unreachable"}, text(p, "state"))
+	state := slices.Index(rules.StateNames, text(p, "state"))
 	if !known || state < 0 {
 		return "this heed does not know how its robots.txt was read: not judged again", true
 	}

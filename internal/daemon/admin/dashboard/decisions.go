@@ -46,15 +46,10 @@ func rowOf(d *replay.Decision) row {
 	if o := d.Outcome; o != nil {
 		r.Status, failed = o.Status, !o.FromSite && reason.FailedStatus(o.Status)
 	}
-	if r.Class = reason.ClassOf(verdicts[final.Verdict], rules.Reason(final.Reason), failed); final.Verdict == rules.WouldRefuse.String() {
+	if r.Class = reason.ClassOf(rules.ParseVerdict(final.Verdict), rules.Reason(final.Reason), failed); final.Verdict == rules.WouldRefuse.String() {
 		r.Verdict = "only observed"
 	}
 	return r
-}
-
-// verdicts are the verdicts by their names in the record.
-var verdicts = map[string]rules.Verdict{
-	rules.Allow.String(): rules.Allow, rules.Refuse.String(): rules.Refuse, rules.WouldRefuse.String(): rules.WouldRefuse,
 }
 
 // search is the form of the page, as it was sent: its fields that are not empty.

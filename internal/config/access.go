@@ -86,8 +86,7 @@ func (c *Config) CheckExposure() error {
 	}
 	return fmt.Errorf(`%s can be reached from other machines%s, and nothing says who may use heed
 Say so in the settings: [access] with clients = ["192.0.2.0/24"], or users = "FILE" for passwords
-In a container, for the clients of its network: --listen 0.0.0.0:3128 --clients 172.16.0.0/12
-or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, c.Listen[i], through(c.ProxyProtocol))
+or for this start: --clients 192.0.2.0/24, or HEED_CLIENTS=192.0.2.0/24 in the environment`, c.Listen[i], through(c.ProxyProtocol))
 }
 
 // through returns words for an address that load balancers connect clients to.

@@ -150,8 +150,8 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 
 // holds returns what was read of a record.
 func holds(p *store.Proof) string {
-	text := fmt.Sprintf("%s, %s and %s in %s", console.Plural(uint64(p.Rows["entry"]), "decision"), console.Plural(uint64(p.Rows["outcome"]), "outcome"),
-		console.Plural(uint64(p.Rows["body"]), "robots.txt file"), console.Plural(uint64(p.Commits), "commit"))
+	text := fmt.Sprintf("%s, %s and %s (%s) in %s", console.Plural(uint64(p.Rows["entry"]), "decision"), console.Plural(uint64(p.Rows["outcome"]), "outcome"),
+		console.Plural(uint64(p.Rows["snapshot"]), "answer")+" for robots.txt", console.Plural(uint64(p.Rows["body"]), "distinct file"), console.Plural(uint64(p.Commits), "commit"))
 	text += during(p.From, p.To)
 	if !p.Whole {
 		text = "read: " + text

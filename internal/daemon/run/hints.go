@@ -83,11 +83,11 @@ func wrongClock(c counts.ReasonCount) bool {
 // printHints reports that nothing was judged and prints what makes the command use heed:
 // the sealed run, then the settings of the programs that bypassed it. Where connections are
 // watched and none was seen, that is the setting of the command, if it is known, except for
-// a command that has others send requests. Else it prints the setting of the command, and for
-// one that is not known or runs others those of the usual kinds.
-func printHints(w io.Writer, bypass *bypassReport, s *counts.Summary, command string, probe func() error) {
-	own, known := clientenv.ProgramOf(command)
-	fmt.Fprintf(w, "heed: no request came through: if %s, or a program that it started, sent any, nothing of it was judged\n", console.Printable(filepath.Base(command)))
+// a command that has others send requests. Else it prints the setting of the command, with
+// that of the program that it runs, and for one that is not known those of the usual kinds.
+func printHints(w io.Writer, bypass *bypassReport, s *counts.Summary, command []string, probe func() error) {
+	own, known := clientenv.ProgramOf(command[0])
+	fmt.Fprintf(w, "heed: no request came through: if %s, or a program that it started, sent any, nothing of it was judged\n", console.Printable(filepath.Base(command[0])))
 	printSealHint(w, bypass, s, probe)
 	if hints := bypassHints(bypass); len(hints) > 0 {
 		printSorted(w, hints)
@@ -95,18 +95,24 @@ func printHints(w io.Writer, bypass *bypassReport, s *counts.Summary, command st
 	}
 	if bypass != nil && bypass.Watched && bypass.Connections == 0 && !own.Wraps {
 		advice := "heed help clients"
-		if known { // a connection of a few milliseconds can be missed
+		if known {
 			advice = own.Proxy
 		}
-		fmt.Fprintf(w, "  heed saw no connection of it; if it should have opened one: %s\n", advice)
+		fmt.Fprintf(w, "  heed saw no connection of it, but can miss one of less than 0.2 s; if it should have opened one: %s\n", advice)
 		return
 	}
 	fmt.Fprintln(w, "If it should have sent requests, they bypassed the proxy:")
 	if known {
 		fmt.Fprintf(w, "  %s: %s\n", own.Kind, own.Proxy)
 	}
+	inner := clientenv.Program{}
+	for _, word := range command[1:] {
+		if p, found := clientenv.ProgramOf(word); own.Wraps && found && inner.Kind == "" && !p.Wraps {
+			inner = p
+		}
+	}
 	for _, p := range clientenv.Programs() {
-		if p.Usual && (!known || own.Wraps && p.Kind != own.Kind) {
+		if p.Usual && !known || p.Kind == inner.Kind {
 			fmt.Fprintf(w, "  %s: %s\n", p.Kind, p.Proxy)
 		}
 	}

@@ -67,7 +67,7 @@ func (r *run) printReport(w io.Writer, s *counts.Summary) {
 	case s.Requests == 0 && r.sealed != nil:
 		fmt.Fprintf(w, "heed: no request came through: %s sent none\n", console.Printable(filepath.Base(r.args[0])))
 	case s.Requests == 0:
-		printHints(w, r.bypass, s, r.args[0], sealed.Probe)
+		printHints(w, r.bypass, s, r.args, sealed.Probe)
 	default:
 		printMixedHints(w, s, r.bypass, r.args[0])
 		if r.sealed == nil {
@@ -84,7 +84,7 @@ func (r *run) printReport(w io.Writer, s *counts.Summary) {
 const maxBypassed = 5
 
 // bypassReport counts the connections of a run's processes that bypassed heed. It is
-// based on samples: connections of a few milliseconds can be missed.
+// based on samples: connections that are shorter than sampleLongest can be missed.
 type bypassReport struct {
 	// Watched is false on systems that do not list the connections of processes.
 	Watched     bool       `json:"watched"`

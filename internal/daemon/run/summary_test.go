@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,19 +130,31 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 		"links2": "links: links -http-proxy HEED", "wget2": "wget2: ", "httrack": "HTTrack: httrack -P HEED", "Rscript": "R: ",
 	} {
 		var out bytes.Buffer
-		printHints(&out, nil, &counts.Summary{}, command, works)
+		printHints(&out, nil, &counts.Summary{}, []string{command}, works)
 		lines := strings.Split(out.String(), "\n")
-		if p, _ := clientenv.ProgramOf(command); p.Wraps {
-			lines = slices.Delete(lines, 4, len(lines)-3)
-		}
 		if len(lines) != 7 || !strings.HasPrefix(lines[3], "  "+want) || !strings.HasPrefix(lines[4], "  Others: ") {
 			t.Errorf("for %s it prints\n%s", command, &out)
 		}
 	}
 	var out bytes.Buffer
-	printHints(&out, nil, &counts.Summary{}, "./crawl", works)
+	printHints(&out, nil, &counts.Summary{}, []string{"./crawl"}, works)
 	for _, p := range clientenv.Programs() {
 		must.Equal(t, strings.Contains(out.String(), "  "+p.Kind+": "), p.Usual, "for an unknown command, %s:\n%s", p.Kind, &out)
+	}
+	// A command that runs another gets its own setting and that of the other, if it is known.
+	for command, want := range map[string][]string{
+		"env -i /usr/bin/python3 crawl.py": {"sudo", "Python: "}, "sudo -u bot env A=1 curl -s node": {"sudo", "curl: "},
+		"env -i ./crawl": {"sudo"}, "docker run crawler:3 Rscript node": {"R: ", "Containers: "},
+	} {
+		out.Reset()
+		printHints(&out, &bypassReport{Watched: true}, &counts.Summary{}, strings.Fields(command), works)
+		lines := strings.Split(out.String(), "\n")
+		if len(lines) != 6+len(want) {
+			t.Fatalf("for %s it prints\n%s", command, &out)
+		}
+		for _, kind := range want {
+			must.Equal(t, strings.Contains(out.String(), "\n  "+kind), true, "for %s it prints\n%s", command, &out)
+		}
 	}
 }
 
@@ -155,7 +166,7 @@ func TestTheHintsAreThoseOfTheProgramsThatBypassed(t *testing.T) {
 		Watched: true, Connections: 2, To: []bypassed{{"beam.smp", "192.0.2.1:443", "tcp", 1}, {"tclsh8.6", "192.0.2.1:80", "tcp", 1}},
 		Ignoring: []ignoring{{"/usr/bin/tclsh8.6", ""}, {"/usr/bin/node", "20.20.2"}},
 	}
-	printHints(&out, bypass, &counts.Summary{}, "sh", works)
+	printHints(&out, bypass, &counts.Summary{}, []string{"sh"}, works)
 	lines := strings.Split(out.String(), "\n")
 	if len(lines) != 7 || !strings.HasPrefix(lines[2], "  beam.smp bypassed heed: httpc:set_options(") || !strings.HasPrefix(lines[3], "  node: before 22.21, and 23, it ignores ") || !strings.HasPrefix(lines[4], "  tclsh8.6 bypassed heed: the package autoproxy") {
 		t.Errorf("it prints\n%s", &out)
@@ -197,12 +208,13 @@ func TestWhereNothingCameThroughTheSealedRunIsTheFirstAdvice(t *testing.T) {
 	for _, bypass := range []*bypassReport{nil, {}, {Watched: true}, {Watched: true, Connections: 1, To: some}, {Watched: true, Ignoring: []ignoring{{"/usr/bin/node", "20.20.2"}}}} {
 		for _, command := range []string{"true", "python3", "docker", "sudo", "./crawl"} {
 			var out strings.Builder
-			printHints(&out, bypass, &counts.Summary{}, command, works)
+			printHints(&out, bypass, &counts.Summary{}, []string{command}, works)
 			lines := strings.Split(out.String(), "\n")
 			if !strings.HasPrefix(lines[0], "heed: no request came through") || lines[1] != "  `heed run --sealed -- CMD` holds every program; works on this machine" || strings.Count(out.String(), "--sealed -- CMD") != 1 {
 				t.Errorf("%+v, %s: %q", bypass, command, out.String())
 			}
 			quiet := bypass != nil && bypass.Watched && !bypass.suspects() && command != "docker" && command != "sudo"
+			must.Equal(t, quiet, strings.Contains(out.String(), "  heed saw no connection of it, but can miss one of less than 0.2 s"), "%+v, %s: %q", bypass, command, out.String())
 			must.Equal(t, quiet, (len(lines) == 4), "%+v, %s: %d lines: %q", bypass, command, len(lines), out.String())
 		}
 	}

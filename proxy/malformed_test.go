@@ -89,6 +89,9 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 		if e.Decision.Reason != reason || e.Outcome.Status != b.status || e.Detail == "" {
 			t.Errorf("record %+v", e)
 		}
+		if int(e.Outcome.BytesOut) != len(a.Body) || e.Outcome.Duration <= 0 || e.Outcome.Truncated {
+			t.Errorf("%d octets were answered, and the record has %+v", len(a.Body), e.Outcome)
+		}
 		if (m == mitmH1 || m == inTunnel) && e.Host != "site.test" {
 			t.Errorf("the record does not say where the tunnel led: %+v", e)
 		}

@@ -132,9 +132,18 @@ func (p *Proxy) unreadEntry(client string, by acl.ClientInfo, t *tunnel) *audit.
 	return e
 }
 
-// note records e, which ends with its decision, and reports whether it could be
-// recorded and is to be answered.
+// note records e, which ends with its decision, and reports whether it could be recorded.
 func (p *Proxy) note(e *audit.Entry, v rules.Verdict, reason rules.Reason, detail string) bool {
+	if !p.decided(e, v, reason, detail) {
+		return false
+	}
+	p.config.Recorder.Ended(e)
+	return true
+}
+
+// decided records the decision of e, and reports whether it could be recorded and is to be
+// answered.
+func (p *Proxy) decided(e *audit.Entry, v rules.Verdict, reason rules.Reason, detail string) bool {
 	e.Decision, e.Detail = rules.Decision{Verdict: v, Reason: reason}, detail
 	penalty, ok := p.throttleRefusal(context.Background(), e, p.limits())
 	if !ok {
@@ -143,11 +152,7 @@ func (p *Proxy) note(e *audit.Entry, v rules.Verdict, reason rules.Reason, detai
 	if penalty != nil {
 		e.Detail += unanswered(penalty)
 	}
-	if err := p.config.Recorder.Decided(e); err != nil {
-		return false
-	}
-	p.config.Recorder.Ended(e)
-	return true
+	return p.config.Recorder.Decided(e) == nil
 }
 
 // throttleRefusal delays the refusal of a client that has had more of them than its

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"heed/internal/audit"
+	"heed/internal/base/safetext"
 	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
@@ -165,11 +167,20 @@ func (c *clientConn) reject(a refusal.Case, site rules.Origin) {
 	if r := c.redirection(); r != nil {
 		detail = audit.Redirected(detail, r.original)
 	}
-	if p.note(&x.entry, rules.Refuse, a.Reason, detail) {
-		if _, err := c.Conn.Write(refusal.Raw(a, seen)); err == nil {
-			_ = c.Conn.SetReadDeadline(time.Now().Add(p.limits().DrainTime))
-			drain(c.Conn)
-		}
+	if !p.decided(&x.entry, rules.Refuse, a.Reason, detail) {
+		return
+	}
+	answer, o := refusal.Raw(a, seen), &x.entry.Outcome
+	n, err := c.Conn.Write(answer)
+	o.BytesOut = int64(max(0, n-bytes.Index(answer, []byte("\r\n\r\n"))-4))
+	o.Duration = time.Since(x.entry.Time)
+	if err != nil {
+		o.Truncated = true
+		o.End(audit.ByClient, safetext.Error(err))
+	}
+	if p.config.Recorder.Ended(&x.entry); err == nil {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(p.limits().DrainTime))
+		drain(c.Conn)
 	}
 }
 

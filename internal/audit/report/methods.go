@@ -158,6 +158,9 @@ func (m *methods) write(w io.Writer, window string) {
 		text += fmt.Sprintf("Clients stated that they crawl for %s. What sites state about the use of their pages (Content-Signal, Content-Usage, RSL licences, TDMRep, X-Robots-Tag, META elements) was read from robots.txt, from the documents that these purposes need, from the header of each answer and, where the settings want it, from the first 256 KiB of the head of each page; it refused %s (%s), before they were sent or by withholding the page. What was not stated or could not be read is unknown, and refused only under the profile strict. ",
 			safetext.Visible(strings.Join(m.purposes, ", ")), figures.Number(m.sums["signal"], "request"), of("signal"))
 	}
+	if i := slices.IndexFunc(m.sensitivity, func(s Sensitivity) bool { return s.Judged > 0 && s.Judged < all }); i >= 0 {
+		text += "Only requests that robots.txt decided can be judged again: not those that a setting, a limit or a statement of use decided, that were malformed or in a tunnel, or that depend on values of which the record has hashes. "
+	}
 	for _, s := range m.sensitivity {
 		if n := s.Allowed + s.Refused; s.Judged > 0 {
 			low, high := figures.Wilson(n, s.Judged)

@@ -25,7 +25,7 @@ func (a Agent) String() string { return store.AgentName(a.Client, a.Tokens) }
 // client is a client of one record.
 type client struct {
 	*store.Client
-	tokens string // with blanks between
+	tokens string // with commas between
 	agent  int    // its number among the report's agents
 	asked  int64  // requests counted
 }
@@ -74,7 +74,7 @@ func (n *numbered[K]) number(k K) int {
 // agentKey identifies an Agent, or the address or user that replaces it (Query.By).
 type agentKey struct{ client, tokens, by string }
 
-func (k agentKey) agent() Agent { return Agent{k.client, strings.Fields(k.tokens)} }
+func (k agentKey) agent() Agent { return Agent{k.client, strings.FieldsFunc(k.tokens, func(c rune) bool { return c == ',' })} }
 
 // String returns the name of the agent, the address or the user.
 func (k agentKey) String() string { return cmp.Or(k.by, k.agent().String()) }
@@ -97,7 +97,7 @@ func (b *builder) names(r *store.Reader) (*names, error) {
 	n.sites[0] = site{b.origins.number(rules.Origin{}), b.query.Host == ""}
 	err := errors.Join(
 		r.Clients(filter, func(c *store.Client) {
-			tokens := strings.Join(c.Tokens, " ")
+			tokens := strings.Join(c.Tokens, ",")
 			n.clients[c.ID] = &client{c, tokens, b.agents.number(b.query.key(c, tokens)), 0}
 		}),
 		r.Sites(filter, func(id int64, o rules.Origin, selected bool) {

@@ -141,7 +141,7 @@ func TestHeed_TheParagraphOnMethodsSaysWhatTheTablesSay(t *testing.T) {
 		"through heed 1.0, a forward proxy", "rules engine 2, profile standard",
 		"From 2026-03-02T08:00:00Z to 2026-03-02T15:00:00Z it recorded 9 requests by 2 agents to 2 sites: 6 (66.7 %) allowed, 1 (11.1 %) refused by rule, 1 (11.1 %) rules unavailable",
 		"88.9 % of all requests were judged by their path", "14.3 % were decided while it could not be read",
-		"under the profile strict, 3 of 8 would have had another verdict (37.5 %, 95 % interval 13.7-69.4)",
+		"Only requests that robots.txt decided can be judged again: not those that a setting,", "under the profile strict, 3 of 8 would have had another verdict (37.5 %, 95 % interval 13.7-69.4)",
 		"whose head was abababababababababababababababababababababababababababababababab at commit 1",
 	)
 	must.Lack(t, string(fileText(t, dir, "methods.txt")), "under the profile standard", "it was judged again under its own profile")

@@ -167,7 +167,8 @@ func (v *verifier) layout() error {
 // earlierViews are the views that heed made before, and that have changed since, by their
 // SHA-256.
 var earlierViews = map[string][]string{
-	"view decisions": {"2052a7923b4438eadcce53869220b97c64dce976a1f8c0f7ab9443e1354ef2ce", "21211e3640d81d5d91c13fce87aca8fbe233b5d72f32975c4869b758e4cc0329", "5438ad40ed2236894eee5a9b95407bc6008753bc8ce4b463b4b4c283c2da17c4"},
+	"view decisions": {"2052a7923b4438eadcce53869220b97c64dce976a1f8c0f7ab9443e1354ef2ce", "21211e3640d81d5d91c13fce87aca8fbe233b5d72f32975c4869b758e4cc0329", "5438ad40ed2236894eee5a9b95407bc6008753bc8ce4b463b4b4c283c2da17c4", "57b06b3b40e5a979d6692dc7a05d35f25b7560d8bc662b10fdcf428571021885"},
+	"view refusals":  {"e3775198250d71ee57f63eb3f6a6f4d99093348271e117f877bb586d67e32586"},
 	"view hosts":     {"86184cbb1480c2c4ba2133993f869a8fc5fc7ea42f36161a2f7886807ad847bd"},
 	"view standing":  {"903d23af98093bdb4d4fe3773af1cc40728624289f49e9a487520654ead34abd"},
 }

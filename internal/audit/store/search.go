@@ -150,7 +150,7 @@ type Ranking string
 // judged under the same names; ByRule has what refused, and rules that allowed.
 const (
 	BySite   Ranking = "s.scheme, s.host, s.port" // each run has its own rows of sites
-	ByAgent  Ranking = "coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)')"
+	ByAgent  Ranking = "coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ', ') FROM json_each(a.tokens)), '(no name)')"
 	ByRule   Ranking = "s.scheme, s.host, s.port, g.reason, g.rule, g.line, c.class"
 	ByClient Ranking = "coalesce(nullif(a.client_name, 'run'), a.user, a.client), a.mode, iif(nullif(a.client_name, 'run') IS NULL, a.tokens, NULL)"
 )

@@ -58,9 +58,9 @@ func (c *Client) Configured() string {
 }
 
 // AgentName returns the name of an agent in reports: that of its [[client]], else
-// the product tokens that it was judged under, else "(no name)".
+// the product tokens that it was judged under, with commas between, else "(no name)".
 func AgentName(configured string, tokens []string) string {
-	return cmp.Or(configured, strings.Join(tokens, " "), "(no name)")
+	return cmp.Or(configured, strings.Join(tokens, ", "), "(no name)")
 }
 
 const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent, purpose, signed_key, signed_by, also_obey"

@@ -29,7 +29,7 @@ SELECT
     nullif(lower(substr(hex(e.revises), 1, 8) || '-' || substr(hex(e.revises), 9, 4) || '-' || substr(hex(e.revises), 13, 4) || '-' ||
           substr(hex(e.revises), 17, 4) || '-' || substr(hex(e.revises), 21)), '----') AS revises,
     r.heed, g.engine, c.hash AS configuration, r.note AS run_note,
-    coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)') AS agent,
+    coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ', ') FROM json_each(a.tokens)), '(no name)') AS agent,
     (SELECT group_concat(value, ' ') FROM json_each(a.purpose)) AS purpose, g.signals, o.signals AS page_signals, o.site_status, o.site_answer,
     a.signed_key, a.signed_by, (SELECT group_concat(value, ' ') FROM json_each(a.also_obey)) AS also_obey
 FROM (SELECT *, CASE
@@ -64,7 +64,7 @@ WHERE e.id NOT IN (SELECT revises FROM entry WHERE revises IS NOT NULL);
 -- What refused, or would have while it was only observed: by site, agent and rule.
 DROP VIEW IF EXISTS refusals;
 CREATE VIEW refusals AS
-SELECT s.scheme, s.host, s.port, coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)') AS agent,
+SELECT s.scheme, s.host, s.port, coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ', ') FROM json_each(a.tokens)), '(no name)') AS agent,
     g.verdict, g.reason, g.group_name, g.rule, g.line, g.settled,
     sum(t.requests) AS requests,
     strftime('%Y-%m-%dT%H:%M:%SZ', min(t.first) / 1000000, 'unixepoch') AS first,

@@ -53,7 +53,7 @@ func ClientName(d *replay.Decision) string {
 		}
 		agent = strings.Replace(store.AgentName("", tokens), unnamed, "(no-name)", 1)
 	}
-	return strings.ReplaceAll(agent, " ", ",") + "@" + d.Client
+	return strings.NewReplacer(", ", ",", " ", "_").Replace(agent) + "@" + d.Client
 }
 
 // ReasonText returns the reason of a verdict in words, with what it rests on.

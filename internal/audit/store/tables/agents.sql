@@ -5,7 +5,7 @@ classed AS (
         {{would_be}} AS would_be
     FROM counted c JOIN ground g ON g.id = c.ground),
 names AS (
-    SELECT id, client, coalesce(nullif(client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(tokens)), '(no name)') AS agent,
+    SELECT id, client, coalesce(nullif(client_name, 'run'), (SELECT group_concat(value, ', ') FROM json_each(tokens)), '(no name)') AS agent,
         (SELECT group_concat(value, ' ') FROM json_each(also_obey)) AS also_obey
     FROM asker)
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,

@@ -5,7 +5,7 @@ classed AS (
         {{would_be}} AS would_be
     FROM counted c JOIN ground g ON g.id = c.ground)
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,
-    coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)') AS agent,
+    coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ', ') FROM json_each(a.tokens)), '(no name)') AS agent,
     s.scheme || '://' || s.host || ':' || s.port AS site,
     sum(c.requests) AS requests,
     sum(c.requests * (g.judged <> 'no' AND g.verdict = 'allow')) AS allowed,

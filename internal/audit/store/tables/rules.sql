@@ -1,7 +1,7 @@
 -- Which rule, exception or reason decided, how often.
 {{counted}}
 SELECT (SELECT value FROM about WHERE key = 'store') AS record,
-    coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)') AS agent,
+    coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ', ') FROM json_each(a.tokens)), '(no name)') AS agent,
     s.scheme || '://' || s.host || ':' || s.port AS site,
     g.judged, g.verdict, g.reason, g.group_name, g.rule, g.line, g.settled AS exception,
     sum(c.requests) AS requests,

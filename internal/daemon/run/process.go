@@ -254,12 +254,14 @@ func cannotRun(a *console.App, name string, err error) error {
 		err = path.Err
 	}
 	if _, found := exec.LookPath(name); missing && found == nil {
-		err = errors.New("the interpreter that its first line names, or its loader, is missing")
+		err = errors.New("the interpreter that its first line names, or its loader, is missing; a file with the line ends of Windows names none that exists")
 	}
 	fmt.Fprintf(a.Stderr, "heed: %s: the command cannot be run: %v\n", console.Printable(name), err)
 	switch {
 	case missing && (strings.Contains(name, " ") || slices.Contains(shellWords, name)):
 		fmt.Fprintln(a.Stderr, "A line or a word of a shell needs the shell: heed run -- sh -c 'LINE'")
+	case missing && (strings.HasPrefix(name, "-") || strings.HasPrefix(name, "—")):
+		fmt.Fprintln(a.Stderr, "Write the flags of heed run with two hyphens, before the two that the command follows: heed run --sealed -- CMD")
 	case errors.Is(err, fs.ErrPermission):
 		fmt.Fprintln(a.Stderr, "Make the file executable (chmod +x), or name its interpreter before it")
 	}

@@ -127,7 +127,7 @@ func TestTheSummaryIsShortHoweverMuchHappened(t *testing.T) {
 func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 	for command, want := range map[string]string{
 		"node": "Node.js: ", "/usr/bin/python3.12": "Python: ", "java": "Java: ", "sudo": "sudo", "docker": "Containers: ", "Firefox": "Browsers: ",
-		"links2": "links: links -http-proxy HEED", "wget2": "wget2: ", "httrack": "HTTrack: httrack -P HEED", "Rscript": "R: ",
+		"links2": "links: links -http-proxy HEED", "svn": "Subversion: http-proxy-host", "hg": "Mercurial: ", "wget2": "wget2: ", "httrack": "HTTrack: httrack -P HEED", "Rscript": "R: ",
 	} {
 		var out bytes.Buffer
 		printHints(&out, nil, &counts.Summary{}, []string{command}, works)

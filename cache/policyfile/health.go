@@ -100,7 +100,7 @@ func openError(path string, err error) error {
 	if errors.As(err, &place) {
 		err = place.Err
 	}
-	return fmt.Errorf("the policies file %s cannot be opened: %w\nMake its directory, or name another file in [cache] file", path, err)
+	return fmt.Errorf("the policies file %s cannot be opened: %w\nMake its directory, move away what is in its place, or name another file in [cache] file", path, err)
 }
 
 // readyLocked returns the file to write to: the open one, or another one when that was removed

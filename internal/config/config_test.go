@@ -113,7 +113,7 @@ func TestHeed_ProxyTomlHasEverySettingWithARemark(t *testing.T) {
 
 func TestHeed_AFileOverridesTheDefaults(t *testing.T) {
 	dir := t.TempDir()
-	file := testkit.Write(t, filepath.Join(dir, "my.toml"), `
+	file := testkit.Write(t, filepath.Join(dir, "my.toml"), "\ufeff"+`
 listen = "[::1]:0"
 profile = "strict"
 [https]

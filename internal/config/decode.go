@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -10,10 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"heed/internal/base/memo"
 	"heed/internal/output/console"
 )
 
@@ -22,8 +25,9 @@ import (
 // parses the document, and decoder sets the fields by the table of kinds.
 func (c *Config) decode(file string, data []byte) error {
 	var tree map[string]any
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // a byte order mark, as editors on Windows write it
 	if err := toml.Unmarshal(data, &tree); err != nil {
-		return syntaxError(file, err)
+		return syntaxError(file, data, err)
 	}
 	d := &decoder{file: file, lines: keyLines(data), wrong: map[string]map[string]bool{}}
 	d.table(reflect.ValueOf(c).Elem(), tree, "")
@@ -36,13 +40,24 @@ func (c *Config) decode(file string, data []byte) error {
 	return d.err()
 }
 
-func syntaxError(file string, err error) error {
+// octet matches the library's name of a character, which is that of its first octet.
+var octet = memo.Expression(`U\+00[89A-F][0-9A-F] '.'`)
+
+func syntaxError(file string, data []byte, err error) error {
 	var at *toml.DecodeError
 	if !errors.As(err, &at) {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	line, column := at.Position()
-	return Mistakes{{File: file, Line: line, Column: column, Text: "this is not TOML: " + strings.TrimPrefix(at.Error(), "toml: ")}}
+	text := "this is not TOML: " + strings.TrimPrefix(at.Error(), "toml: ")
+	if rows := bytes.Split(data, []byte("\n")); line <= len(rows) && column <= len(rows[line-1]) {
+		r, _ := utf8.DecodeRune(rows[line-1][column-1:])
+		text = octet().ReplaceAllString(text, fmt.Sprintf("%#U", r))
+	}
+	if strings.Contains(text, "escape character") {
+		text += `; write two backslashes, or the text in single quotes`
+	}
+	return Mistakes{{File: file, Line: line, Column: column, Text: text}}
 }
 
 // decoder decodes one file and collects its problems.

@@ -19,6 +19,11 @@ import (
 // key that is probably meant, or full.
 func suggest(full string, t reflect.Type, path string) (hint, meant string) {
 	_, leaf := cutLast(full)
+	for _, name := range keyNames(t, path) {
+		if table, key := cutLast(name); table == path && (key == leaf+"s" || key+"s" == leaf) {
+			return fmt.Sprintf("did you mean %q?", name), name
+		}
+	}
 	for _, name := range keyNames(reflect.TypeFor[Config](), "") {
 		table, key := cutLast(name)
 		switch {

@@ -74,7 +74,9 @@ func (n *numbered[K]) number(k K) int {
 // agentKey identifies an Agent, or the address or user that replaces it (Query.By).
 type agentKey struct{ client, tokens, by string }
 
-func (k agentKey) agent() Agent { return Agent{k.client, strings.FieldsFunc(k.tokens, func(c rune) bool { return c == ',' })} }
+func (k agentKey) agent() Agent {
+	return Agent{k.client, strings.FieldsFunc(k.tokens, func(c rune) bool { return c == ',' })}
+}
 
 // String returns the name of the agent, the address or the user.
 func (k agentKey) String() string { return cmp.Or(k.by, k.agent().String()) }

@@ -72,7 +72,9 @@ func (v *verifier) sealed() error {
 			return err
 		}
 	}
-	return nil
+	n, err := v.integer("SELECT count(DISTINCT sha256) FROM body NOT INDEXED")
+	v.proof.Files = n
+	return err
 }
 
 // inChain returns a *Damage unless a seal is in the chain.

@@ -27,6 +27,7 @@ type Proof struct {
 	Whole   bool             `json:"whole"`             // no damage was found
 	Commits int64            `json:"commits"`           // in the file
 	Rows    map[string]int64 `json:"rows"`              // of each table, up to the damage
+	Files   int64            `json:"robots_files"`      // distinct robots.txt files; each start of heed records its own row of one
 	From    time.Time        `json:"from,omitzero"`     // of the first decision in the file
 	To      time.Time        `json:"to,omitzero"`       // and of the last
 	Head    Head             `json:"head"`              // the last intact commit

@@ -139,7 +139,7 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 		lines = append(lines, fmt.Sprintf("good up to commit %d of %s, head %s", p.Head.Commit, p.Head.Time.Format(time.RFC3339), p.Head.Hash))
 	}
 	if p.Waiting > 0 {
-		lines = append(lines, paint(console.Yellow, "waiting")+": "+console.Plural(uint64(p.Waiting), "decision")+" of its tail are not in it; a running heed adds them within a second, the next start otherwise")
+		lines = append(lines, paint(console.Yellow, "waiting")+": "+console.Plural(uint64(p.Waiting), "decision")+" only in its tail; a running heed adds them within a second, the next start otherwise")
 	}
 	for _, g := range p.Gaps {
 		lines = append(lines, paint(console.Yellow, "unrecorded")+": "+console.Printable(g.String()))
@@ -150,13 +150,13 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 
 // holds returns what was read of a record.
 func holds(p *store.Proof) string {
-	text := fmt.Sprintf("%s, %s and %s (%s) in %s", console.Plural(uint64(p.Rows["entry"]), "decision"), console.Plural(uint64(p.Rows["outcome"]), "outcome"),
-		console.Plural(uint64(p.Rows["snapshot"]), "answer")+" for robots.txt", console.Plural(uint64(p.Rows["body"]), "distinct file"), console.Plural(uint64(p.Commits), "commit"))
-	text += during(p.From, p.To)
-	if !p.Whole {
-		text = "read: " + text
+	rows := console.Plural(uint64(p.Rows["entry"]), "decision") + ", " + console.Plural(uint64(p.Rows["outcome"]), "outcome")
+	if p.Whole {
+		rows += " and " + console.Plural(uint64(p.Files), "distinct robots.txt file")
+	} else {
+		rows = "read: " + rows
 	}
-	return text
+	return rows + " in " + console.Plural(uint64(p.Commits), "commit") + during(p.From, p.To)
 }
 
 // pruned returns what was removed from a record.

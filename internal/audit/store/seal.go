@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,7 @@ func ReadSeal(text []byte) (*Seal, error) {
 	}
 	if json.Unmarshal(text, s) == nil && s.Hash != "" {
 		s.Hash = strings.ToLower(s.Hash)
-	} else if found := hashPattern().FindSubmatch(text); found != nil {
+	} else if found := hashPattern().FindSubmatch(text); found != nil && !bytes.ContainsRune(text, 0) { // no record, which has hashes too
 		s.Hash = strings.ToLower(string(found[1]))
 		if n := commitPattern().FindSubmatch(text); n != nil {
 			s.Commit, _ = strconv.ParseInt(string(n[1]), 10, 64)

@@ -1,6 +1,7 @@
 package auditcmd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,7 @@ func (c *AuditVerifyCmd) heads() (seals []*store.Seal, err error) {
 			if text, err = os.ReadFile(head); err != nil {
 				return nil, fmt.Errorf("%s is neither a hash of 64 hexadecimal digits nor a file that can be read: %w", console.Quoted(head), errors.Unwrap(err))
 			}
+			text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) // as Windows and mail write it
 			seal, err = store.ReadSeal(text)
 		}
 		if err != nil {
@@ -150,11 +152,10 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 
 // holds returns what was read of a record.
 func holds(p *store.Proof) string {
-	rows := console.Plural(uint64(p.Rows["entry"]), "decision") + ", " + console.Plural(uint64(p.Rows["outcome"]), "outcome")
+	entries, outcomes := console.Plural(uint64(p.Rows["entry"]), "decision"), console.Plural(uint64(p.Rows["outcome"]), "outcome")
+	rows := "read: " + entries + " and " + outcomes
 	if p.Whole {
-		rows += " and " + console.Plural(uint64(p.Files), "distinct robots.txt file")
-	} else {
-		rows = "read: " + rows
+		rows = entries + ", " + outcomes + " and " + console.Plural(uint64(p.Files), "distinct robots.txt file")
 	}
 	return rows + " in " + console.Plural(uint64(p.Commits), "commit") + during(p.From, p.To)
 }

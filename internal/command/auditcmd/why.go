@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +58,13 @@ func (c *WhyCmd) Run(a *console.App) error {
 		return err
 	}
 	if found == nil {
-		fmt.Fprintf(a.Stderr, "heed: the record has no decision on %s\n%s\n", console.Quoted(c.What), listed(c.File))
+		advice := listed(c.File)
+		if _, err := os.Stat(c.What); err == nil {
+			advice = "It is a file: if it is the record, name it with --file, before the id or the URL"
+		} else if strings.ContainsAny(c.What, "./") && !strings.Contains(c.What, "://") {
+			advice = "A URL begins with http:// or https://"
+		}
+		fmt.Fprintf(a.Stderr, "heed: the record has no decision on %s\n%s\n", console.Quoted(c.What), advice)
 		return console.Exit(console.ExitNo)
 	}
 	if c.likely(found) {

@@ -47,18 +47,14 @@ func sends(coding string, body []byte) http.HandlerFunc {
 func TestRFC9110_EveryCodingThatIsOfferedIsDecoded(t *testing.T) {
 	t.Parallel()
 	for name := range strings.SplitSeq(coding.Accepted, ", ") {
-		if !coding.Known(name) {
-			t.Errorf("%s is offered and not known", name)
-		}
+		must.True(t, coding.Known(name), "%s is offered and not known", name)
 	}
 	text := strings.Repeat(file, 50)
 	for name, body := range encoded(text) {
-		if a := fetch(t, serve(t, sends(name, body))); a.err != nil || string(a.body) != text {
-			t.Errorf("%s: %d bytes, err %v", name, len(a.body), a.err)
-		}
-		if a := fetch(t, serve(t, sends(strings.ToUpper(name), nil))); a.err != nil || len(a.body) != 0 {
-			t.Errorf("%s of nothing: %q, err %v", name, a.body, a.err)
-		}
+		a := fetch(t, serve(t, sends(name, body)))
+		must.True(t, a.err == nil && string(a.body) == text, "%s: %d bytes, err %v", name, len(a.body), a.err)
+		a = fetch(t, serve(t, sends(strings.ToUpper(name), nil)))
+		must.True(t, a.err == nil && len(a.body) == 0, "%s of nothing: %q, err %v", name, a.body, a.err)
 	}
 }
 
@@ -72,14 +68,12 @@ func TestHeed_TruncatedCodingsAreFailures(t *testing.T) {
 	for form, body := range encoded(string(noise)) {
 		name, _, _ := strings.Cut(form, ",")
 		for n := 1; n < len(body); n += 1 + n/16 {
-			if got, err := decode(name, body[:n], maxBody); err == nil {
-				t.Errorf("%s, %d of %d octets: no error, %d decoded", form, n, len(body), len(got))
-			}
+			got, err := decode(name, body[:n], maxBody)
+			must.True(t, err != nil, "%s, %d of %d octets: no error, %d decoded", form, n, len(body), len(got))
 		}
 		for _, n := range []int{1, 2, 4} {
-			if _, err := decode(name, body[:len(body)-n], maxBody); err == nil {
-				t.Errorf("%s, all but %d octets: no error", form, n)
-			}
+			_, err := decode(name, body[:len(body)-n], maxBody)
+			must.True(t, err != nil, "%s, all but %d octets: no error", form, n)
 		}
 	}
 }
@@ -91,9 +85,8 @@ func TestHeed_BombsAreCutAtTheLimit(t *testing.T) {
 	bomb := encoded(strings.Repeat(line, (maxBody+1<<20)/len(line)))
 	for coding, body := range bomb {
 		a := fetch(t, serve(t, sends(coding, body)))
-		if a.err != nil || len(a.body) != maxBody/len(line)*len(line) || a.note == "" {
-			t.Errorf("%s (%d KiB): %d bytes, note %q, err %v", coding, len(body)>>10, len(a.body), a.note, a.err)
-		}
+		must.True(t, a.err == nil && len(a.body) == maxBody/len(line)*len(line) && a.note != "",
+			"%s (%d KiB): %d bytes, note %q, err %v", coding, len(body)>>10, len(a.body), a.note, a.err)
 	}
 }
 
@@ -105,18 +98,15 @@ func TestHeed_AZstdWindowIsBounded(t *testing.T) {
 	w.Flush()
 	_, _ = io.WriteString(w, strings.Repeat(file, 1000))
 	w.Close()
-	if a := fetch(t, serve(t, sends("zstd", b.Bytes()))); a.err == nil {
-		t.Errorf("a window of 64 MiB was opened for %d bytes", len(a.body))
-	}
+	a := fetch(t, serve(t, sends("zstd", b.Bytes())))
+	must.True(t, a.err != nil, "a window of 64 MiB was opened for %d bytes", len(a.body))
 }
 
 // Short bodies never wait for long ones, and the long ones never hold more
 // than there is.
 func TestHeed_BytesInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	if maxLongBodies*(maxBody+codingOverhead) > 64<<20 {
-		t.Error("long bodies hold more than 64 MiB")
-	}
+	must.True(t, maxLongBodies*(maxBody+codingOverhead) <= 64<<20, "long bodies hold more than 64 MiB")
 	release := make(chan struct{})
 	begun := make(chan struct{}, 100)
 	slow := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -134,15 +124,12 @@ func TestHeed_BytesInFlightAreBounded(t *testing.T) {
 		<-begun
 	}
 	short := strings.Repeat(file, shortBody/len(file))
-	if a := f.fetched(t.Context(), serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, short) }), variantKey{}, validators{}); a.err != nil || string(a.body) != short {
-		t.Errorf("a short body beside long ones: %d bytes, err %v", len(a.body), a.err)
-	}
+	a := f.fetched(t.Context(), serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, short) }), variantKey{}, validators{})
+	must.True(t, a.err == nil && string(a.body) == short, "a short body beside long ones: %d bytes, err %v", len(a.body), a.err)
 	close(release)
 	for range maxSiteLongBodies {
 		a := <-held
-		if a.err != nil {
-			t.Errorf("a long one: %v", a.err)
-		}
+		must.OK(t, a.err, "a long one")
 	}
 	f.longBodies.mu.Lock()
 	defer f.longBodies.mu.Unlock()
@@ -156,16 +143,11 @@ func TestHeed_ALongBodyWithoutRoomIsNotHeldAgainstTheSite(t *testing.T) {
 	f.longBodies.most = 0
 	f.longBodies.mostWaiting = 0
 	a := f.fetched(t.Context(), o, variantKey{}, validators{})
-	if !errors.Is(a.err, errFull) || !a.local {
-		t.Fatalf("err %v, ours %v", a.err, a.local)
-	}
+	must.Need(t, errors.Is(a.err, errFull) && a.local, "err %v, ours %v", a.err, a.local)
 	c, _ := newCache(t, Config{})
 	c.fetcher.longBodies.mostWaiting, c.fetcher.longBodies.most = 0, 0
-	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unreachable || src.RetryAt.Sub(start) != ownRetry {
-		t.Errorf("%+v", src)
-	}
+	src := c.Policy(t.Context(), o, "").Source()
+	must.True(t, src.State == rules.Unreachable && src.RetryAt.Sub(start) == ownRetry, "%+v", src)
 	c.fetcher.longBodies.most = maxLongBodies
-	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
-		t.Errorf("with room again: %+v", src)
-	}
+	must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Available, "with room again")
 }

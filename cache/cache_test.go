@@ -117,20 +117,15 @@ func TestCache_ASiteThatComesUpIsNoticedWithinSeconds(t *testing.T) {
 	o := originOf(t, "http://"+addr)
 	c, clock := newCache(t, Config{})
 	src := c.Policy(t.Context(), o, "").Source()
-	if src.State != rules.Unreachable || !src.NoConnection {
-		t.Fatalf("%+v", src)
-	}
-	if in := src.RetryAt.Sub(start); in > 2*time.Second {
-		t.Errorf("asked again after %s", in)
-	}
+	must.Need(t, src.State == rules.Unreachable && src.NoConnection, "%+v", src)
+	in := src.RetryAt.Sub(start)
+	must.True(t, in <= 2*time.Second, "asked again after %s", in)
 	up := &http.Server{Handler: status(200)}
 	l := must.Get(net.Listen("tcp", addr))(t)
 	go func() { _ = up.Serve(l) }()
 	t.Cleanup(func() { up.Close() })
 	clock.step(2 * time.Second)
-	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
-		t.Errorf("two seconds on: %+v", src)
-	}
+	must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Available, "two seconds on")
 }
 
 func TestCache_AThousandFirstRequestsAreOneFetch(t *testing.T) {
@@ -154,9 +149,8 @@ func TestCache_AThousandFirstRequestsAreOneFetch(t *testing.T) {
 	ready.Wait()
 	close(release)
 	done.Wait()
-	if site.count.Load() != 1 || wrong.Load() != 0 {
-		t.Errorf("%d fetches, %d without a policy", site.count.Load(), wrong.Load())
-	}
+	must.True(t, site.count.Load() == 1 && wrong.Load() == 0,
+		"%d fetches, %d without a policy", site.count.Load(), wrong.Load())
 }
 
 func TestCache_TheFirstToLeaveDoesNotTakeTheFetchAlong(t *testing.T) {
@@ -175,17 +169,12 @@ func TestCache_TheFirstToLeaveDoesNotTakeTheFetchAlong(t *testing.T) {
 	go func() { stayed <- c.Policy(t.Context(), o, "") }()
 	leave()
 	src := (<-left).Source()
-	if src.State != rules.Unreachable || !errors.Is(src.Err, context.Canceled) || src.NoConnection {
-		t.Errorf("who left: %+v", src)
-	}
+	must.True(t, src.State == rules.Unreachable && errors.Is(src.Err, context.Canceled) && !src.NoConnection,
+		"who left: %+v", src)
 	close(release)
-	if src = (<-stayed).Source(); src.State != rules.Available {
-		t.Errorf("who stayed: %+v", src)
-	}
+	must.Equal(t, (<-stayed).Source().State, rules.Available, "for the one who stayed")
 	must.Equal(t, site.count.Load(), 1, "fetches")
-	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
-		t.Errorf("afterwards: %+v", src)
-	}
+	must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Available, "afterwards")
 }
 
 func TestCache_WhoHasLeftAlreadyStartsNoFetch(t *testing.T) {
@@ -193,9 +182,8 @@ func TestCache_WhoHasLeftAlreadyStartsNoFetch(t *testing.T) {
 	c, _ := newCache(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if src := c.Policy(ctx, o, "").Source(); !errors.Is(src.Err, context.Canceled) || site.count.Load() != 0 {
-		t.Errorf("%d fetches, %+v", site.count.Load(), src)
-	}
+	src := c.Policy(ctx, o, "").Source()
+	must.True(t, errors.Is(src.Err, context.Canceled) && site.count.Load() == 0, "%d fetches, %+v", site.count.Load(), src)
 }
 
 func TestCache_NoRequestWaitsLongerThanTheLimit(t *testing.T) {
@@ -212,12 +200,9 @@ func TestCache_NoRequestWaitsLongerThanTheLimit(t *testing.T) {
 		c, _ := newCache(t, Config{Timeout: 10 * time.Second, Transport: silent})
 		begun := time.Now()
 		src := c.Policy(t.Context(), site, "").Source()
-		if took := time.Since(begun); took > 10*time.Second {
-			t.Errorf("waited %s", took)
-		}
-		if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) {
-			t.Errorf("%+v", src)
-		}
+		took := time.Since(begun)
+		must.True(t, took <= 10*time.Second, "waited %s", took)
+		must.True(t, src.State == rules.Unreachable && errors.Is(src.Err, context.DeadlineExceeded), "%+v", src)
 		begun = time.Now()
 		if c.Policy(t.Context(), site, ""); time.Since(begun) > 0 {
 			t.Error("the failure was not kept")
@@ -235,15 +220,10 @@ func TestCache_NoRequestWaitsLongerThanTheLimit(t *testing.T) {
 func TestCache_APanicInAFetchIsAFailure(t *testing.T) {
 	c, _ := newCache(t, Config{Transport: transport(func(*http.Request) (*http.Response, error) { panic("parser") })})
 	src := c.Policy(t.Context(), site, "").Source()
-	if src.State != rules.Unreachable || src.Err == nil || !strings.Contains(src.Err.Error(), "parser") {
-		t.Errorf("%+v", src)
-	}
-	if src.NoConnection {
-		t.Error("a fault of ours is blamed on the site")
-	}
-	if n, _ := c.Size(); n != 1 || c.store.find(site).pins != 0 {
-		t.Error("the place stays in use")
-	}
+	must.True(t, src.State == rules.Unreachable && src.Err != nil && strings.Contains(src.Err.Error(), "parser"), "%+v", src)
+	must.True(t, !src.NoConnection, "a fault of ours is blamed on the site")
+	n, _ := c.Size()
+	must.True(t, n == 1 && c.store.find(site).pins == 0, "the place stays in use")
 	c.fetcher.empty(t)
 }
 
@@ -268,9 +248,7 @@ func TestCache_ADenialIsTriedOnceAsTheClient(t *testing.T) {
 		t.Helper()
 		for range 2 {
 			src := c.Policy(t.Context(), o, userAgent).Source()
-			if src.State != state || src.RetriedAs != as {
-				t.Errorf("%q: %+v", userAgent, src)
-			}
+			must.True(t, src.State == state && src.RetriedAs == as, "%q: %+v", userAgent, src)
 		}
 	}
 	gets("welcome/1", rules.Available, "welcome/1")
@@ -279,14 +257,12 @@ func TestCache_ADenialIsTriedOnceAsTheClient(t *testing.T) {
 	gets("", rules.Unavailable, "")
 	gets("heed-test/1", rules.Unavailable, "")
 	gets("bro\x00ken", rules.Unavailable, "")
-	if want := "map[heed-test/1:1 other/1:1 tired/1:1 welcome/1:1]"; fmt.Sprint(seen) != want {
-		t.Errorf("asked %v, want %s", seen, want)
-	}
+	want := "map[heed-test/1:1 other/1:1 tired/1:1 welcome/1:1]"
+	must.True(t, fmt.Sprint(seen) == want, "asked %v, want %s", seen, want)
 	clock.step(2 * time.Hour)
 	gets("welcome/1", rules.Available, "welcome/1")
-	if want := "map[heed-test/1:2 other/1:1 tired/1:1 welcome/1:2]"; fmt.Sprint(seen) != want {
-		t.Errorf("two hours on: asked %v, want %s", seen, want)
-	}
+	want = "map[heed-test/1:2 other/1:1 tired/1:1 welcome/1:2]"
+	must.True(t, fmt.Sprint(seen) == want, "two hours on: asked %v, want %s", seen, want)
 	for range c.List() {
 		seen["kept"]++
 	}
@@ -325,14 +301,12 @@ func TestCache_OriginsAreKeptApart(t *testing.T) {
 			{Scheme: "http", Host: "::1", Port: 8080},
 			{Scheme: "http", Host: strings.Repeat("a.", 120) + "test", Port: 80},
 		} {
-			if src := c.Policy(t.Context(), o, "").Source(); src.Origin != o {
-				t.Errorf("asked for %v, got %v", o, src.Origin)
-			}
+			src := c.Policy(t.Context(), o, "").Source()
+			must.True(t, src.Origin == o, "asked for %v, got %v", o, src.Origin)
 		}
 	}
-	if len(asked) != 5 || asked[0] != "http://h.test/robots.txt" || asked[3] != "http://[::1]:8080/robots.txt" {
-		t.Errorf("asked %v", asked)
-	}
+	must.True(t, len(asked) == 5 && asked[0] == "http://h.test/robots.txt" && asked[3] == "http://[::1]:8080/robots.txt",
+		"asked %v", asked)
 }
 
 // Whatever comes at once, the count stays true and nothing stays in use.
@@ -372,9 +346,8 @@ func TestCache_ManyAtOnceWithinASmallBound(t *testing.T) {
 	for _, p := range c.store.slotsOf() {
 		sum += p.size()
 	}
-	if n, bytes := c.Size(); n > 50 || bytes != sum {
-		t.Errorf("%d origins; counted %d bytes, there are %d", n, bytes, sum)
-	}
+	n, bytes := c.Size()
+	must.True(t, n <= 50 && bytes == sum, "%d origins; counted %d bytes, there are %d", n, bytes, sum)
 }
 
 // quiet is a logger for servers that are expected to complain.

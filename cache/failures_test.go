@@ -23,24 +23,19 @@ func TestHeed_DroppedFailuresAreAskedAgain(t *testing.T) {
 	clock.step(25 * time.Hour)
 	well.turn(hangsUp)
 	for _, o := range []rules.Origin{deadOrigin, busyOrigin} {
-		if s := c.Policy(t.Context(), o, "").Source(); s.State != rules.Unreachable {
-			t.Fatalf("%+v", s)
-		}
+		must.Is(t, c.Policy(t.Context(), o, "").Source().State, rules.Unreachable)
 	}
-	if s := c.Policy(t.Context(), wellOrigin, "").Source(); !s.Stale {
-		t.Fatalf("%+v", s)
-	}
+	s := c.Policy(t.Context(), wellOrigin, "").Source()
+	must.Need(t, s.Stale, "%+v", s)
 	asked := busy.count.Load()
 	dead.turn(status(200))
 	well.turn(status(200))
-	if s := c.Policy(t.Context(), deadOrigin, "").Source(); s.State != rules.Unreachable {
-		t.Fatalf("asked again before its time: %+v", s)
-	}
+	s = c.Policy(t.Context(), deadOrigin, "").Source()
+	must.Need(t, s.State == rules.Unreachable, "asked again before its time: %+v", s)
 	must.Equal(t, c.DropFailures(t.Context()), 2, "failures dropped")
 	for _, o := range []rules.Origin{deadOrigin, wellOrigin} {
-		if s := c.Policy(t.Context(), o, "").Source(); s.State != rules.Available || s.Stale {
-			t.Errorf("after that: %+v", s)
-		}
+		s := c.Policy(t.Context(), o, "").Source()
+		must.True(t, s.State == rules.Available && !s.Stale, "after that: %+v", s)
 	}
 	if s := c.Policy(t.Context(), busyOrigin, "").Source(); s.State != rules.Unreachable || busy.count.Load() != asked {
 		t.Errorf("a site that asked for ten minutes was asked again: %+v", s)

@@ -38,8 +38,7 @@ func serve(t testing.TB, h http.HandlerFunc) rules.Origin {
 func originOf(t testing.TB, address string) rules.Origin {
 	t.Helper()
 	u := must.Get(url.Parse(address))(t)
-	o := must.Get(rules.OriginOf(u))(t)
-	return o
+	return must.Get(rules.OriginOf(u))(t)
 }
 
 // raw starts a site that answers every connection with the same octets, once a
@@ -102,12 +101,9 @@ func TestFetch_SendsOurNameAndNothingElse(t *testing.T) {
 	var got *http.Request
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) { got = r; _, _ = io.WriteString(w, file) })
 	a := fetch(t, o)
-	if a.err != nil || a.status != 200 || string(a.body) != file || a.url != o.RobotsURL() {
-		t.Fatalf("answer %+v", a)
-	}
-	if got.Method != "GET" || got.RequestURI != "/robots.txt" || got.Host != o.Authority() {
-		t.Errorf("%s %s of %s", got.Method, got.RequestURI, got.Host)
-	}
+	must.Need(t, a.err == nil && a.status == 200 && string(a.body) == file && a.url == o.RobotsURL(), "answer %+v", a)
+	must.True(t, got.Method == "GET" && got.RequestURI == "/robots.txt" && got.Host == o.Authority(),
+		"%s %s of %s", got.Method, got.RequestURI, got.Host)
 	must.Equal(t, got.UserAgent(), "heed-test/1", "User-Agent")
 	testFetcher(t).fetched(t.Context(), o, variantKey{userAgent: "Client/2"}, validators{})
 	must.Equal(t, got.UserAgent(), "Client/2", "as the client: User-Agent")
@@ -135,12 +131,9 @@ func TestRFC9309_RedirectsAreFollowed(t *testing.T) {
 		w.WriteHeader(status)
 	})
 	a := fetch(t, o)
-	if a.err != nil || string(a.body) != file || a.origin != o || a.url != other.RobotsURL() {
-		t.Fatalf("answer %+v", a)
-	}
-	if want := "/robots.txt /sub/a?q=1 /b /c /c?d"; strings.Join(asked, " ") != want {
-		t.Errorf("asked %v, want %s", asked, want)
-	}
+	must.Need(t, a.err == nil && string(a.body) == file && a.origin == o && a.url == other.RobotsURL(), "answer %+v", a)
+	want := "/robots.txt /sub/a?q=1 /b /c /c?d"
+	must.True(t, strings.Join(asked, " ") == want, "asked %v, want %s", asked, want)
 }
 
 func TestHeed_RedirectsThatAreNotFollowed(t *testing.T) {
@@ -155,12 +148,9 @@ func TestHeed_RedirectsThatAreNotFollowed(t *testing.T) {
 			w.WriteHeader(302)
 		})
 		a := fetch(t, o)
-		if a.err == nil || a.noConnection || !strings.Contains(a.err.Error(), why) {
-			t.Errorf("%s: err %v, no connection %v; want %q", name, a.err, a.noConnection, why)
-		}
-		if asked > 11 {
-			t.Errorf("%s: %d requests", name, asked)
-		}
+		must.True(t, a.err != nil && !a.noConnection && strings.Contains(a.err.Error(), why),
+			"%s: err %v, no connection %v; want %q", name, a.err, a.noConnection, why)
+		must.True(t, asked <= 11, "%s: %d requests", name, asked)
 	}
 	refused("to itself", "/robots.txt", "circle")
 	refused("to itself, with a fragment", "/robots.txt#x", "circle")
@@ -198,9 +188,8 @@ func TestHeed_FromHTTPSToHTTPIsRefused(t *testing.T) {
 	f := testFetcher(t)
 	f.PerFetch = func() http.RoundTripper { return s.Client().Transport }
 	a := f.fetched(t.Context(), originOf(t, s.URL), variantKey{}, validators{})
-	if a.err == nil || !strings.Contains(a.err.Error(), "https to http") || plainAsked {
-		t.Errorf("err %v, asked %v", a.err, plainAsked)
-	}
+	must.True(t, a.err != nil && strings.Contains(a.err.Error(), "https to http") && !plainAsked,
+		"err %v, asked %v", a.err, plainAsked)
 }
 
 func TestHeed_BodiesAreReadWholeOrNotAtAll(t *testing.T) {
@@ -248,12 +237,10 @@ func TestHeed_OverHTTP2TheSameHolds(t *testing.T) {
 	t.Cleanup(s.Close)
 	f, o := testFetcher(t), originOf(t, s.URL)
 	f.PerFetch = func() http.RoundTripper { return s.Client().Transport }
-	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err != nil || string(a.body) != file {
-		t.Errorf("whole: %+v", a)
-	}
-	if a := f.fetched(t.Context(), o, variantKey{userAgent: "cut/1"}, validators{}); a.err == nil || a.noConnection {
-		t.Errorf("cut off: %+v", a)
-	}
+	a := f.fetched(t.Context(), o, variantKey{}, validators{})
+	must.True(t, a.err == nil && string(a.body) == file, "whole: %+v", a)
+	a = f.fetched(t.Context(), o, variantKey{userAgent: "cut/1"}, validators{})
+	must.True(t, a.err != nil && !a.noConnection, "cut off: %+v", a)
 }
 
 func TestHeed_GzipIsDecoded(t *testing.T) {
@@ -262,9 +249,8 @@ func TestHeed_GzipIsDecoded(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(zipped(file))
 	})
-	if a := fetch(t, o); a.err != nil || string(a.body) != file {
-		t.Errorf("answer %+v", a)
-	}
+	a := fetch(t, o)
+	must.True(t, a.err == nil && string(a.body) == file, "answer %+v", a)
 }
 
 // A line cut in half is another rule, so a long file ends with a whole one.
@@ -275,9 +261,8 @@ func TestHeed_LongFilesAreCutAtALine(t *testing.T) {
 	cut := func(name string, write func(w http.ResponseWriter), size int) {
 		t.Helper()
 		a := fetch(t, serve(t, func(w http.ResponseWriter, r *http.Request) { write(w) }))
-		if a.err != nil || len(a.body) != size || !strings.Contains(a.note, "4 MiB") {
-			t.Errorf("%s: %d bytes, note %q, err %v; want %d bytes", name, len(a.body), a.note, a.err, size)
-		}
+		must.True(t, a.err == nil && len(a.body) == size && strings.Contains(a.note, "4 MiB"),
+			"%s: %d bytes, note %q, err %v; want %d bytes", name, len(a.body), a.note, a.err, size)
 	}
 	cut("plain", func(w http.ResponseWriter) { _, _ = io.WriteString(w, long) }, want)
 	cut("zipped", func(w http.ResponseWriter) {
@@ -293,9 +278,8 @@ func TestHeed_LongFilesAreCutAtALine(t *testing.T) {
 
 	exact := strings.Repeat("Allow: /\nAllow:/\n", maxBody/17+1)[:maxBody]
 	a := fetch(t, serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, exact) }))
-	if a.err != nil || a.note != "" || string(a.body) != exact {
-		t.Errorf("exactly as much as is read: %d bytes, note %q, err %v", len(a.body), a.note, a.err)
-	}
+	must.True(t, a.err == nil && a.note == "" && string(a.body) == exact,
+		"exactly as much as is read: %d bytes, note %q, err %v", len(a.body), a.note, a.err)
 }
 
 func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
@@ -315,9 +299,8 @@ func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
 	})
 	f := testFetcher(t)
 	f.Timeout = time.Minute // what ends it must be its length
-	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err == nil || sent.Load() > 4*maxBody {
-		t.Errorf("%d bytes of %d sent, err %v", len(a.body), sent.Load(), a.err)
-	}
+	a := f.fetched(t.Context(), o, variantKey{}, validators{})
+	must.True(t, a.err != nil && sent.Load() <= 4*maxBody, "%d bytes of %d sent, err %v", len(a.body), sent.Load(), a.err)
 }
 
 func TestHeed_PagesForPeopleAreNoted(t *testing.T) {
@@ -327,9 +310,8 @@ func TestHeed_PagesForPeopleAreNoted(t *testing.T) {
 			w.Header().Set("Content-Type", contentType)
 			_, _ = io.WriteString(w, body)
 		}))
-		if got := strings.Contains(a.note, "HTML"); got != want || a.err != nil {
-			t.Errorf("%s %q: note %q, err %v", contentType, body, a.note, a.err)
-		}
+		got := strings.Contains(a.note, "HTML")
+		must.True(t, got == want && a.err == nil, "%s %q: note %q, err %v", contentType, body, a.note, a.err)
 	}
 	noted(true, "text/html; charset=utf-8", file)
 	noted(true, "text/plain", "\ufeff\n <!DOCTYPE html><title>Hello</title>")
@@ -351,21 +333,17 @@ func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
 		}
 	})
 	a := testFetcher(t).fetched(t.Context(), o, variantKey{}, validators{URL: o.String() + "/real.txt", ETag: `"v1"`, LastModified: " then"})
-	if a.err != nil || a.status != 304 {
-		t.Fatalf("answer %+v", a)
-	}
-	if len(conditions) != 2 || conditions[0] != "" || !strings.HasPrefix(conditions[1], `"v1"`) {
-		t.Errorf("conditions %q", conditions)
-	}
+	must.Need(t, a.err == nil && a.status == 304, "answer %+v", a)
+	must.True(t, len(conditions) == 2 && conditions[0] == "" && strings.HasPrefix(conditions[1], `"v1"`),
+		"conditions %q", conditions)
 }
 
 func TestHeed_AnOriginNeverReachedIsDistinguished(t *testing.T) {
 	reached := func(name string, want bool, f *fetcher, o rules.Origin, target any) {
 		t.Helper()
 		a := f.fetched(t.Context(), o, variantKey{}, validators{})
-		if a.err == nil || a.noConnection == want || target != nil && !errors.As(a.err, target) {
-			t.Errorf("%s: err %v (%T wanted), no connection %v", name, a.err, target, a.noConnection)
-		}
+		must.True(t, a.err != nil && a.noConnection != want && (target == nil || errors.As(a.err, target)),
+			"%s: err %v (%T wanted), no connection %v", name, a.err, target, a.noConnection)
 	}
 	closed := originOf(t, "http://"+testkit.FreeAddr(t))
 	reached("connect", false, testFetcher(t), closed, new(*net.OpError))
@@ -398,12 +376,9 @@ func TestHeed_ADeadPooledConnectionIsNoConnection(t *testing.T) {
 		_, _ = c.Read(buf)
 	}()
 	f, o := testFetcher(t), originOf(t, "http://"+l.Addr().String())
-	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.status != 404 {
-		t.Fatalf("answer %+v", a)
-	}
-	if a := f.fetched(t.Context(), o, variantKey{}, validators{}); a.err == nil || !a.noConnection {
-		t.Errorf("err %v, no connection %v", a.err, a.noConnection)
-	}
+	must.Is(t, f.fetched(t.Context(), o, variantKey{}, validators{}).status, 404)
+	a := f.fetched(t.Context(), o, variantKey{}, validators{})
+	must.True(t, a.err != nil && a.noConnection, "err %v, no connection %v", a.err, a.noConnection)
 }
 
 func failingDial(err error) *fetcher {
@@ -448,13 +423,11 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 			f.Timeout = 10 * time.Second
 			begun := time.Now()
 			a := f.fetched(t.Context(), o, variantKey{}, validators{})
-			if !errors.Is(a.err, context.DeadlineExceeded) || !strings.Contains(a.err.Error(), "no answer within 10s") {
-				t.Errorf("%s: err %v", name, a.err)
-			}
+			must.True(t, errors.Is(a.err, context.DeadlineExceeded) && strings.Contains(a.err.Error(), "no answer within 10s"),
+				"%s: err %v", name, a.err)
 			must.Equal(t, a.noConnection, noConnection, "%s: no connection", name)
-			if took := time.Since(begun); took > 10*time.Second {
-				t.Errorf("%s: took %s", name, took)
-			}
+			took := time.Since(begun)
+			must.True(t, took <= 10*time.Second, "%s: took %s", name, took)
 			testkit.Advance(time.Minute) // the site sees that its connection has gone
 		})
 	}

@@ -172,9 +172,7 @@ func fleet(t *testing.T) (one, other *Cache, clock *stepped, store *table) {
 // saw checks how often a site was asked.
 func (s *asked) saw(t *testing.T, when string, want int32) {
 	t.Helper()
-	if got := s.count.Load(); got != want {
-		t.Errorf("%s the site was asked %d times, want %d", when, got, want)
-	}
+	must.Equal(t, s.count.Load(), want, "times the site was asked %s", when)
 }
 
 func refuses(t *testing.T, c *Cache, o rules.Origin) rules.Source {
@@ -200,9 +198,8 @@ func TestHeed_OneOfTheFleetAsksForAll(t *testing.T) {
 	clock.step(24 * time.Hour)
 	refuses(t, other, o)
 	site.saw(t, "after a day", 2)
-	if src := refuses(t, one, o); src.Status != 304 || !src.FetchedAt.Equal(clock.Now()) {
-		t.Errorf("after a day: %+v", src)
-	}
+	src := refuses(t, one, o)
+	must.True(t, src.Status == 304 && src.FetchedAt.Equal(clock.Now()), "after a day: %+v", src)
 	site.saw(t, "after a day, by the other,", 2)
 	third, _ := newCache(t, Config{Shared: (&seat{one.config.Shared.(*seat).table, 9})})
 	third.config.Now = clock.Now
@@ -235,9 +232,8 @@ func TestHeed_AFailureIsKnownToTheFleet(t *testing.T) {
 	one, other, clock, _ := fleet(t)
 	was := one.Policy(t.Context(), o, "").Source()
 	src := other.Policy(t.Context(), o, "").Source()
-	if src.State != rules.Unreachable || src.Status != 503 || !src.RetryAt.Equal(was.RetryAt) || src.Err == nil {
-		t.Errorf("got %+v, want %+v", src, was)
-	}
+	must.True(t, src.State == rules.Unreachable && src.Status == 503 && src.RetryAt.Equal(was.RetryAt) && src.Err != nil,
+		"got %+v, want %+v", src, was)
 	site.saw(t, "at first", 1)
 	site.turn(status(200, "ETag", `"1"`))
 	clock.step(10*time.Minute + time.Second)
@@ -245,9 +241,8 @@ func TestHeed_AFailureIsKnownToTheFleet(t *testing.T) {
 	site.turn(status(500))
 	clock.step(2 * time.Hour)
 	refuses(t, one, o) // the last good copy of the other
-	if src := refuses(t, other, o); !src.Stale {
-		t.Errorf("%+v", src)
-	}
+	src = refuses(t, other, o)
+	must.True(t, src.Stale, "%+v", src)
 	site.saw(t, "good and failing again", 3)
 }
 
@@ -258,9 +253,8 @@ func TestHeed_WhatIsOursAloneIsNotShared(t *testing.T) {
 	one.fetcher.PerFetch = func() http.RoundTripper {
 		return reaching{transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no network here") })}
 	}
-	if src := one.Policy(t.Context(), o, "").Source(); !src.NoConnection {
-		t.Fatalf("%+v", src)
-	}
+	src := one.Policy(t.Context(), o, "").Source()
+	must.Need(t, src.NoConnection, "%+v", src)
 	refuses(t, other, o)
 	site.saw(t, "by the one that reaches it", 1)
 }
@@ -271,9 +265,7 @@ func TestHeed_NoStoreIsNotShared(t *testing.T) {
 	refuses(t, one, o)
 	refuses(t, other, o)
 	site.saw(t, "by both", 2)
-	if len(store.all) > 0 {
-		t.Errorf("stored: %v", store.all)
-	}
+	must.True(t, len(store.all) == 0, "stored: %v", store.all)
 }
 
 // The store was emptied: a heed that holds a copy has it confirmed, and shares the
@@ -310,12 +302,8 @@ func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
 	must.Get(one.Purge(t.Context(), o))(t)
 	testkit.Until(t, "the other heed drops it", func() bool { return other.cached(t.Context(), o, "") == nil })
 	site.turn(status(404))
-	if src := one.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
-		t.Errorf("%+v", src)
-	}
-	if src := other.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
-		t.Errorf("%+v", src)
-	}
+	must.Equal(t, one.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
+	must.Equal(t, other.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
 	site.saw(t, "before and after", 2)
 }
 
@@ -327,14 +315,11 @@ func TestHeed_TheDiskDoesNotBringBackWhatWasDropped(t *testing.T) {
 	refuses(t, before, o)
 	other, _ := newCache(t, Config{Shared: store.seat()})
 	store.watchers[0] = nil // it is down
-	if had, err := other.Purge(t.Context(), o); err != nil || !had {
-		t.Fatalf("purged: %v, %v", had, err)
-	}
+	had, err := other.Purge(t.Context(), o)
+	must.Need(t, err == nil && had, "purged: %v, %v", had, err)
 	site.turn(status(404))
 	after, _ := newCache(t, Config{Shared: store.seat(), Store: disk})
-	if src := after.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
-		t.Errorf("%+v", src)
-	}
+	must.Equal(t, after.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
 }
 
 // What a site told single clients is dropped with the rest of it, also where
@@ -397,22 +382,17 @@ func TestHeed_WithoutTheStoreEachGoesOn(t *testing.T) {
 	site.turn(status(404))
 	clock.step(2 * time.Hour)
 	for _, c := range []*Cache{one, other} {
-		if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
-			t.Errorf("%+v", src)
-		}
+		must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
 	}
 	site.saw(t, "without the store", 3)
-	if had, err := one.Purge(t.Context(), o); !had || err == nil {
-		t.Errorf("purged: %v, %v", had, err)
-	}
+	had, err := one.Purge(t.Context(), o)
+	must.True(t, had && err != nil, "purged: %v, %v", had, err)
 
 	// It is back, with what it had: older than what each knows.
 	store.turn(false)
 	store.alone()
 	store.tell()
-	if src := other.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
-		t.Errorf("an old copy of the store is used: %+v", src)
-	}
+	must.Equal(t, other.Policy(t.Context(), o, "").Source().State, rules.Unavailable, "with an old copy in the store")
 	site.saw(t, "after its return", 3)
 	clock.step(2 * time.Hour)
 	other.Policy(t.Context(), o, "")
@@ -432,9 +412,7 @@ func TestHeed_WhatIsBrokenInTheStoreIsNotUsed(t *testing.T) {
 		store.all[tagOf(o)+"\n"] = broken
 		refuses(t, one, o)
 		refuses(t, other, o)
-		if n := site.count.Load(); n != 1 {
-			t.Errorf("%s: the site was asked %d times", name, n)
-		}
+		must.Equal(t, site.count.Load(), 1, "%s: times the site was asked", name)
 	}
 }
 
@@ -448,12 +426,10 @@ func TestHeed_ClientsOfANameHaveTheirOwnInTheFleet(t *testing.T) {
 	})
 	one, other, _, _ := fleet(t)
 	for _, c := range []*Cache{one, other} {
-		if d := c.Policy(t.Context(), o, "curl/8").Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Refuse {
-			t.Errorf("as curl: %+v", d)
-		}
-		if d := c.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Allow {
-			t.Errorf("as ourselves: %+v", d)
-		}
+		d := c.Policy(t.Context(), o, "curl/8").Decide(nil, rules.NewTarget("/private/x"))
+		must.True(t, d.Verdict == rules.Refuse, "as curl: %+v", d)
+		d = c.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/private/x"))
+		must.True(t, d.Verdict == rules.Allow, "as ourselves: %+v", d)
 	}
 	site.saw(t, "as both", 2)
 }
@@ -474,12 +450,9 @@ func TestHeed_HeldIsShown(t *testing.T) {
 	}
 	for _, c := range []*Cache{one, other} { // of the fleet, of the disk
 		s := c.Find(o)[0].Policy.Source().Snapshot
-		if s == nil {
-			t.Fatal("there is no file")
-		}
-		if body, err := s.Body(); string(body) != file || err != nil {
-			t.Errorf("the file is %q, %v", body, err)
-		}
+		must.Need(t, s != nil, "there is no file")
+		body, err := s.Body()
+		must.True(t, string(body) == file && err == nil, "the file is %q, %v", body, err)
 	}
 	n := 0
 	for h := range other.List() {
@@ -489,12 +462,10 @@ func TestHeed_HeldIsShown(t *testing.T) {
 	if site.saw(t, "to look", 1); n != 1 {
 		t.Errorf("%d held", n)
 	}
-	if had, err := other.Purge(t.Context(), o); err != nil || !had {
-		t.Errorf("purged: %v, %v", had, err)
-	}
-	if n, bytes := other.Size(); n != 0 || bytes != 0 {
-		t.Errorf("after it %d places, %d bytes", n, bytes)
-	}
+	had, err := other.Purge(t.Context(), o)
+	must.True(t, err == nil && had, "purged: %v, %v", had, err)
+	n, bytes := other.Size()
+	must.True(t, n == 0 && bytes == 0, "after it %d places, %d bytes", n, bytes)
 }
 
 // stuck is a store that says of everything that another heed fetches it.
@@ -519,8 +490,7 @@ func TestHeed_NoRequestWaitsLongForAFetchThatIsOnlyClaimed(t *testing.T) {
 		})})
 		began := time.Now()
 		refuses(t, c, site)
-		if took := time.Since(began); took > fleetWait || asked != 1 {
-			t.Errorf("it took %v, the site was asked %d times", took, asked)
-		}
+		took := time.Since(began)
+		must.True(t, took <= fleetWait && asked == 1, "it took %v, the site was asked %d times", took, asked)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -83,9 +84,7 @@ func TestHeed_WhatIsCountedIsWhatIsHeld(t *testing.T) {
 			_, counted := c.Size()
 			held := heap() - before
 			t.Logf("%d origins: %d bytes counted, %d held", n, counted, held)
-			if held > counted+counted/10 || held < counted/3 {
-				t.Errorf("%d bytes are counted, %d held", counted, held)
-			}
+			must.True(t, held <= counted+counted/10 && held >= counted/3, "%d bytes are counted, %d held", counted, held)
 			runtime.KeepAlive(c)
 		})
 	}
@@ -131,9 +130,8 @@ func TestHeed_AMillionNamesAreBounded(t *testing.T) {
 			_, counted := c.Size()
 			held := heap() - before
 			most = max(most, held)
-			if counted > bound || held > bound+bound/10 {
-				t.Errorf("after %d names: %d bytes counted, %d held, bound %d", n+1, counted, held, bound)
-			}
+			must.True(t, counted <= bound && held <= bound+bound/10,
+				"after %d names: %d bytes counted, %d held, bound %d", n+1, counted, held, bound)
 		}
 	}
 	there := 0
@@ -145,7 +143,6 @@ func TestHeed_AMillionNamesAreBounded(t *testing.T) {
 	count, _ := c.Size()
 	t.Logf("%d names: at most %d bytes held, bound %d; %d origins kept; of %d in steady use %d are there, fetched again %d times in %d uses",
 		names, most, bound, count, working, there, refetched, uses)
-	if there < working*99/100 || refetched > uses/100 {
-		t.Errorf("%d of %d in use are there; fetched again %d times in %d uses", there, working, refetched, uses)
-	}
+	must.True(t, there >= working*99/100 && refetched <= uses/100,
+		"%d of %d in use are there; fetched again %d times in %d uses", there, working, refetched, uses)
 }

@@ -77,17 +77,12 @@ func TestLane_ASiteHasNoMoreThanItsShare(t *testing.T) {
 		for range 3 {
 			slow = append(slow, enter(t, l, "slow.test", 10*time.Second))
 		}
-		if !slow[0].running() || !slow[1].running() || slow[2].running() {
-			t.Error("the third of a site runs beside the two it may have")
-		}
+		must.True(t, slow[0].running() && slow[1].running() && !slow[2].running(),
+			"the third of a site runs beside the two it may have")
 		other := enter(t, l, "other.test", time.Second)
-		if !other.running() {
-			t.Error("another site waits behind a slow one")
-		}
+		must.True(t, other.running(), "another site waits behind a slow one")
 		<-slow[2].ended
-		if slow[0].err != nil || slow[2].err != nil {
-			t.Errorf("%v, %v", slow[0].err, slow[2].err)
-		}
+		must.True(t, slow[0].err == nil && slow[2].err == nil, "%v, %v", slow[0].err, slow[2].err)
 		l.empty(t)
 	})
 }
@@ -103,9 +98,7 @@ func TestLane_ThoseWhoWaitAreLetInInTheirOrder(t *testing.T) {
 			waiting = append(waiting, enter(t, l, fmt.Sprint("later", n), time.Second))
 		}
 		for n, s := range waiting {
-			if s.running() {
-				t.Errorf("%d runs in a full lane", n)
-			}
+			must.True(t, !s.running(), "%d runs in a full lane", n)
 		}
 		<-waiting[0].began
 		<-waiting[2].ended
@@ -126,21 +119,15 @@ func TestLane_TheSlowGiveWay(t *testing.T) {
 		begun := time.Now()
 		first := enter(t, l, "quick.test", time.Millisecond)
 		<-first.ended
-		if took := time.Since(begun); first.err != nil || took > 5*time.Second+time.Millisecond {
-			t.Errorf("a quick site waited %s: %v", took, first.err)
-		}
+		took := time.Since(begun)
+		must.True(t, first.err == nil && took <= 5*time.Second+time.Millisecond, "a quick site waited %s: %v", took, first.err)
 		<-slow[0].ended
-		if !errors.Is(slow[0].err, errTooSlow) {
-			t.Errorf("the slowest: %v", slow[0].err)
-		}
+		must.True(t, errors.Is(slow[0].err, errTooSlow), "the slowest: %v", slow[0].err)
 		for n, s := range slow[1:] {
-			if !s.running() {
-				t.Errorf("slow site %d was ended although no fetch waited for its slot", n+1)
-			}
+			must.True(t, s.running(), "slow site %d was ended although no fetch waited for its slot", n+1)
 		}
-		if !enter(t, l, "quick.test", time.Millisecond).running() {
-			t.Error("a slot is free, and the fetch that waits for it does not start")
-		}
+		must.True(t, enter(t, l, "quick.test", time.Millisecond).running(),
+			"a slot is free, and the fetch that waits for it does not start")
 		<-slow[3].ended
 		l.empty(t)
 	})
@@ -170,17 +157,15 @@ func TestLane_TheQueueIsBounded(t *testing.T) {
 		for range 5 {
 			enter(t, l, "a.test", time.Second)
 		}
-		if s := enter(t, l, "a.test", time.Second); !errors.Is(s.err, errFull) {
-			t.Errorf("the fourth of a site to wait: %v", s.err)
-		}
+		s := enter(t, l, "a.test", time.Second)
+		must.True(t, errors.Is(s.err, errFull), "the fourth of a site to wait: %v", s.err)
 		enter(t, l, "b.test", time.Second)
 		enter(t, l, "c.test", time.Second)
 		for n := range 3 {
 			enter(t, l, fmt.Sprint("more", n), time.Second)
 		}
-		if s := enter(t, l, "last.test", time.Second); !errors.Is(s.err, errFull) {
-			t.Errorf("the seventh to wait: %v", s.err)
-		}
+		s = enter(t, l, "last.test", time.Second)
+		must.True(t, errors.Is(s.err, errFull), "the seventh to wait: %v", s.err)
 		testkit.Advance(time.Minute)
 		l.empty(t)
 	})
@@ -208,9 +193,8 @@ func TestLane_LetInWhileGivingUpIsLetOutAgain(t *testing.T) {
 		l := newLane()
 		_, end := context.WithCancelCause(t.Context())
 		p := &ticket{by: l, site: "a.test", end: end, in: make(chan struct{})}
-		if err := l.queue(p); err != nil || l.running != 1 {
-			t.Fatal(err)
-		}
+		err := l.queue(p)
+		must.Need(t, err == nil && l.running == 1, "%v", err)
 		l.withdraw(p)
 		l.empty(t)
 	})

@@ -85,9 +85,7 @@ func (s *scene) shows(when string, userAgent string, want rules.Verdict) rules.S
 
 func (s *scene) askedTimes(when string, want int) {
 	s.t.Helper()
-	if n := s.count(); n != want {
-		s.t.Errorf("%s: the site was asked %d times, want %d", when, n, want)
-	}
+	must.Equal(s.t, s.count(), want, "%s: times the site was asked", when)
 }
 
 func TestPolicy_TheFetchSaysWhoAsksAndHowToReachThem(t *testing.T) {
@@ -120,9 +118,8 @@ func TestPolicy_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
 	s.shows("another client", "Other/1", rules.Allow)
 	s.askedTimes("another product", 3)
 	s.shows("no name", "", rules.Allow)
-	if held := s.cache.Held(site); len(held) != 1 || held[0].Source().RetriedAs != "Welcome/1" {
-		t.Errorf("%d files are held for named clients", len(held))
-	}
+	held := s.cache.Held(site)
+	must.True(t, len(held) == 1 && held[0].Source().RetriedAs == "Welcome/1", "%d files are held for named clients", len(held))
 	s.askedTimes("no name", 3)
 }
 
@@ -132,20 +129,15 @@ func TestPolicy_AClientThatInventsNamesDoesNotMakeHeedAskUnderAllOfThem(t *testi
 	s.turns(403)
 	for n := range 10 * maxVariants {
 		src := s.shows("many clients", fmt.Sprintf("c%dx/1", n), rules.Allow)
-		if late := n >= maxVariants; src.NameNotAsked != late {
-			t.Errorf("name %d: not asked is %v", n+1, src.NameNotAsked)
-		}
+		must.Equal(t, src.NameNotAsked, n >= maxVariants, "name %d: not asked", n+1)
 	}
 	s.askedTimes("heed's own name and as many as are kept", 1+maxVariants)
 	s.shows("a name that is kept", "c0x/1", rules.Allow)
 	s.askedTimes("a name that is kept", 1+maxVariants)
 	s.clock.step(namesTime)
-	if s.shows("an hour later", "late/1", rules.Allow).NameNotAsked {
-		t.Error("an hour later no new name is asked")
-	}
-	if n := len(s.cache.store.find(site).all()) - 1; n > maxVariants {
-		t.Errorf("%d variants", n)
-	}
+	must.True(t, !s.shows("an hour later", "late/1", rules.Allow).NameNotAsked, "an hour later no new name is asked")
+	n := len(s.cache.store.find(site).all()) - 1
+	must.True(t, n <= maxVariants, "%d variants", n)
 }
 
 func TestPolicy_VaryUserAgentAddsTheAgentToTheKey(t *testing.T) {
@@ -167,9 +159,7 @@ func TestPolicy_VaryUserAgentAddsTheAgentToTheKey(t *testing.T) {
 	s.shows("by its own file", "Guest/1", rules.Allow)
 	s.shows("by a file like ours", "Plain/1", rules.Refuse)
 	s.shows("denied: by ours", "Banned/1", rules.Refuse)
-	if src := s.shows("no answer: by ours", "Broken/1", rules.Refuse); src.State != rules.Available {
-		t.Errorf("%+v", src)
-	}
+	must.Equal(t, s.shows("no answer: by ours", "Broken/1", rules.Refuse).State, rules.Available)
 	s.askedTimes("once each", 5)
 	for range 3 {
 		s.shows("again", "Guest/2", rules.Allow)
@@ -192,9 +182,7 @@ func TestPolicy_OtherClientErrorsAllow(t *testing.T) {
 	for _, status := range []int{400, 402, 404, 405, 408, 410, 451} {
 		s := newScene(t, rules.Standard)
 		s.turns(status)
-		if src := s.shows(fmt.Sprint(status), "", rules.Allow); src.State != rules.Unavailable {
-			t.Errorf("%d: %+v", status, src)
-		}
+		must.Equal(t, s.shows(fmt.Sprint(status), "", rules.Allow).State, rules.Unavailable, status)
 		strict := newScene(t, rules.Strict)
 		strict.turns(status)
 		strict.shows(fmt.Sprint("strict, ", status), "", rules.Allow)
@@ -209,9 +197,8 @@ func TestPolicy_401And403AllowAfterTheRetry(t *testing.T) {
 			s.turns(status)
 			src := s.shows(fmt.Sprint(profile, status), "Client/1", want)
 			s.askedTimes("as ourselves and as the client", 2)
-			if profile == rules.Strict && (src.Err == nil || !src.RetryAt.Equal(start.Add(time.Hour))) {
-				t.Errorf("strict: %+v", src)
-			}
+			must.True(t, profile != rules.Strict || src.Err != nil && src.RetryAt.Equal(start.Add(time.Hour)),
+				"strict: %+v", src)
 		}
 	}
 	s := newScene(t, rules.Strict)
@@ -219,9 +206,7 @@ func TestPolicy_401And403AllowAfterTheRetry(t *testing.T) {
 	s.shows("a file", "", rules.Refuse)
 	s.turns(403)
 	s.clock.step(2 * time.Hour)
-	if src := s.shows("strict: what was read before says nothing now", "", rules.Refuse); src.State != rules.Unreachable {
-		t.Errorf("%+v", src)
-	}
+	must.Equal(t, s.shows("strict: what was read before says nothing now", "", rules.Refuse).State, rules.Unreachable)
 }
 
 func TestPolicy_429IsAServersTroubleAndItsRetryAfterIsObeyed(t *testing.T) {
@@ -229,9 +214,7 @@ func TestPolicy_429IsAServersTroubleAndItsRetryAfterIsObeyed(t *testing.T) {
 	s := newScene(t, rules.Standard)
 	s.turns(429, "Retry-After", "1800")
 	src := s.shows("without a copy", "", rules.Refuse)
-	if src.State != rules.Unreachable || !src.RetryAt.Equal(start.Add(30*time.Minute)) {
-		t.Errorf("%+v", src)
-	}
+	must.True(t, src.State == rules.Unreachable && src.RetryAt.Equal(start.Add(30*time.Minute)), "%+v", src)
 	s.clock.step(30*time.Minute - time.Second)
 	s.shows("before the time", "", rules.Refuse)
 	s.askedTimes("before the time", 1)

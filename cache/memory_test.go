@@ -73,16 +73,12 @@ func TestHeed_TheBytesAreBounded(t *testing.T) {
 		put(s, numbered(n), e, start)
 	}
 	n, bytes := s.size()
-	if bytes > s.maxBytes || n < 90 || n > 110 {
-		t.Errorf("%d places of %d bytes, bound %d", n, bytes, s.maxBytes)
-	}
+	must.True(t, bytes <= s.maxBytes && n >= 90 && n <= 110, "%d places of %d bytes, bound %d", n, bytes, s.maxBytes)
 	var sum int64
 	for _, p := range s.slotsOf() {
 		sum += p.size()
 	}
-	if sum != bytes {
-		t.Errorf("counted %d bytes, there are %d", bytes, sum)
-	}
+	must.Equal(t, sum, bytes, "the bytes counted")
 }
 
 // rulesFile returns the entry of a site with many rules.
@@ -113,9 +109,8 @@ func TestHeed_LargeFilesStayInMemoryCompact(t *testing.T) {
 			}
 		}
 	}
-	if n, bytes := s.size(); n != sites || bytes > s.maxBytes {
-		t.Errorf("%d of %d sites are in memory, in %d bytes", n, sites, bytes)
-	}
+	n, bytes := s.size()
+	must.True(t, n == sites && bytes <= s.maxBytes, "%d of %d sites are in memory, in %d bytes", n, sites, bytes)
 }
 
 // Compressing a large file takes tens of milliseconds, for which no other request waits: not for a
@@ -139,9 +134,8 @@ func TestHeed_OthersAreServedWhileALargeFileIsCompressed(t *testing.T) {
 			put(s, numbered(10+n), newer, start)
 		}
 		for _, o := range []rules.Origin{first, second} {
-			if slot := s.find(o); slot == nil || slot.entry("", start) == nil {
-				t.Errorf("%s is not served", o)
-			}
+			slot := s.find(o)
+			must.True(t, slot != nil && slot.entry("", start) != nil, "%s is not served", o)
 		}
 		if p == s.find(first).entry("", start).policy {
 			put(s, first, newer, start)
@@ -150,13 +144,10 @@ func TestHeed_OthersAreServedWhileALargeFileIsCompressed(t *testing.T) {
 	}
 	put(s, first, rulesFile(30_000, start), start)
 	put(s, second, rulesFile(30_000, start), start.Add(time.Second)).touch(start.Add(time.Second))
-	if times == 0 {
-		t.Fatal("nothing was compressed")
-	}
+	must.Need(t, times != 0, "nothing was compressed")
 	must.Equal(t, s.find(first).entry("", start), newer, "what the site answered meanwhile was replaced by the file that was compressed")
-	if _, bytes := s.size(); bytes > s.maxBytes {
-		t.Errorf("%d bytes are kept", bytes)
-	}
+	_, bytes := s.size()
+	must.True(t, bytes <= s.maxBytes, "%d bytes are kept", bytes)
 	sum := int64(0)
 	for p := range s.slots {
 		sum += p.size()
@@ -184,9 +175,7 @@ func TestHeed_ALargeFilePushesOutFewSmallOnes(t *testing.T) {
 			left++
 		}
 	}
-	if left < count*9/10 {
-		t.Errorf("%d of %d small ones are left", left, count)
-	}
+	must.True(t, left >= count*9/10, "%d of %d small ones are left", left, count)
 }
 
 // A policy remembers the agents that asked: it grows between fetches.
@@ -212,18 +201,15 @@ func TestHeed_WhatIsCheapToHaveAgainGoesFirst(t *testing.T) {
 		at(5, file, func(p *originSlot) { p.reused.Store(true) }),
 	}
 	for i, p := range order[1:] {
-		if p.value(now) < order[i].value(now) {
-			t.Errorf("%s would be missed less than %s", p.key, order[i].key)
-		}
+		must.True(t, p.value(now) >= order[i].value(now), "%s would be missed less than %s", p.key, order[i].key)
 	}
 	s.now = now
 	drawn := map[*originSlot]int{} // at random, so that one sample may miss it
 	for range 100 {
 		drawn[s.victimLocked(nil)]++
 	}
-	if drawn[order[0]] < 50 || drawn[order[5]] > 0 {
-		t.Errorf("of 100 times the cheapest would go %d times, the dearest %d times", drawn[order[0]], drawn[order[5]])
-	}
+	must.True(t, drawn[order[0]] >= 50 && drawn[order[5]] == 0,
+		"of 100 times the cheapest would go %d times, the dearest %d times", drawn[order[0]], drawn[order[5]])
 }
 
 func TestHeed_PlacesInUseAreNotGivenUp(t *testing.T) {
@@ -237,28 +223,22 @@ func TestHeed_PlacesInUseAreNotGivenUp(t *testing.T) {
 		put(s, numbered(1000+n), e, start.Add(time.Hour))
 	}
 	for n, p := range fetching {
-		if s.find(numbered(n)) != p {
-			t.Fatalf("place %d is gone while its fetch goes on", n)
-		}
+		must.Need(t, s.find(numbered(n)) == p, "place %d is gone while its fetch goes on", n)
 	}
 	for _, p := range fetching {
 		p.set("", e)
 		s.unpin(p)
 	}
-	if n, _ := s.size(); n > 10 {
-		t.Errorf("%d places are left afterwards", n)
-	}
+	n, _ := s.size()
+	must.True(t, n <= 10, "%d places are left afterwards", n)
 }
 
 func TestHeed_APolicyBeyondTheBoundIsServedButNotKept(t *testing.T) {
 	_, o := newSite(t, status(200))
 	c, _ := newCache(t, Config{Memory: NewMemory(0, 1)})
-	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
-		t.Errorf("%+v", src)
-	}
-	if n, bytes := c.Size(); n != 0 || bytes != 0 {
-		t.Errorf("%d places of %d bytes are kept", n, bytes)
-	}
+	must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Available)
+	n, bytes := c.Size()
+	must.True(t, n == 0 && bytes == 0, "%d places of %d bytes are kept", n, bytes)
 }
 
 // go-cache counts lifetimes by the wall clock, and takes a negative one for
@@ -269,39 +249,32 @@ func TestHeed_ClockStepsNeitherReviveNorBury(t *testing.T) {
 	c.Policy(t.Context(), o, "")
 	clock.step(-365 * 24 * time.Hour) // back: of unknown age, asked for again
 	c.Policy(t.Context(), o, "")
-	if n := site.count.Load(); n != 2 {
-		t.Errorf("set back: %d requests", n)
-	}
+	must.Equal(t, site.count.Load(), 2, "requests after it was set back")
 	clock.step(10 * 24 * time.Hour) // forward, and the site is away: still there
 	site.turn(status(503))
-	if src := c.Policy(t.Context(), o, "").Source(); !src.Stale || src.State != rules.Available {
-		t.Errorf("set forward: %+v", src)
-	}
+	src := c.Policy(t.Context(), o, "").Source()
+	must.True(t, src.Stale && src.State == rules.Available, "set forward: %+v", src)
 }
 
 // The monotonic clock does not advance while a machine sleeps.
 func TestHeed_AgeIsCountedByTheWallClock(t *testing.T) {
 	c := New(Config{Transport: http.DefaultTransport})
-	if now := c.now(); now != now.Round(0) {
-		t.Errorf("%s carries a monotonic reading", now)
-	}
+	now := c.now()
+	must.True(t, now == now.Round(0), "%s carries a monotonic reading", now)
 }
 
 func TestHeed_WhatAnEntryHoldsIsCounted(t *testing.T) {
 	small := after(said(404)).size()
-	if n := after(said(200, "ETag", strings.Repeat("x", 1000))).size(); n < small+1000 {
-		t.Errorf("with a long ETag: %d bytes", n)
-	}
-	if e := after(said(200, "ETag", strings.Repeat("x", 100_000))); e.size() > small+100 || e.validators != (validators{}) {
-		t.Errorf("with one too long to keep: %d bytes", e.size())
-	}
+	n := after(said(200, "ETag", strings.Repeat("x", 1000))).size()
+	must.True(t, n >= small+1000, "with a long ETag: %d bytes", n)
+	e := after(said(200, "ETag", strings.Repeat("x", 100_000)))
+	must.True(t, e.size() <= small+100 && e.validators == (validators{}), "with one too long to keep: %d bytes", e.size())
 	a := broken()
 	a.err = fmt.Errorf("handshake: %w", &tls.CertificateVerificationError{
 		UnverifiedCertificates: []*x509.Certificate{{Raw: make([]byte, 10_000)}}, Err: errors.New("unknown authority"),
 	})
-	if n := after(a).size(); n < small+10_000 {
-		t.Errorf("with the certificates of a failed handshake: %d bytes", n)
-	}
+	n = after(a).size()
+	must.True(t, n >= small+10_000, "with the certificates of a failed handshake: %d bytes", n)
 }
 
 // BenchmarkLookup is what a look-up adds to every request: half a microsecond at
@@ -351,8 +324,7 @@ func TestHeed_ACachedLookUpDoesNotAllocate(t *testing.T) {
 	ctx := t.Context()
 	for _, userAgent := range []string{"", "curl/8"} {
 		c.Policy(ctx, o, userAgent)
-		if n := testing.AllocsPerRun(100, func() { c.Policy(ctx, o, userAgent) }); n != 0 {
-			t.Errorf("%q: %v allocations", userAgent, n)
-		}
+		n := testing.AllocsPerRun(100, func() { c.Policy(ctx, o, userAgent) })
+		must.True(t, n == 0, "%q: %v allocations", userAgent, n)
 	}
 }

@@ -194,9 +194,7 @@ func origins(t *testing.T) []struct {
 func TestHeed_OriginsThatMisbehave(t *testing.T) {
 	t.Parallel()
 	all := origins(t)
-	if len(all) < 30 {
-		t.Fatalf("%d ways to misbehave", len(all))
-	}
+	must.Need(t, len(all) >= 30, "%d ways to misbehave", len(all))
 	lanes := &FetchLimits{}
 	t.Run("all", func(t *testing.T) {
 		for _, b := range all {
@@ -213,22 +211,17 @@ func TestHeed_OriginsThatMisbehave(t *testing.T) {
 				if src.Err != nil {
 					said = src.Err.Error()
 				}
-				if src.State != b.want || !strings.Contains(said, b.why) {
-					t.Errorf("%v %q; want %v %q", src.State, said, b.want, b.why)
-				}
-				if verdict := p.Decide(nil, rules.NewTarget("/private")).Verdict; src.State == rules.Unreachable && verdict != rules.Refuse {
-					t.Errorf("verdict %v", verdict)
-				}
-				if src.NoConnection {
-					t.Error("it was reached, and is said not to have been")
-				}
+				must.True(t, src.State == b.want && strings.Contains(said, b.why),
+					"%v %q; want %v %q", src.State, said, b.want, b.why)
+				verdict := p.Decide(nil, rules.NewTarget("/private")).Verdict
+				must.True(t, src.State != rules.Unreachable || verdict == rules.Refuse, "verdict %v", verdict)
+				must.True(t, !src.NoConnection, "it was reached, and is said not to have been")
 				until := src.RetryAt
 				if src.State != rules.Unreachable {
 					until = src.FreshUntil
 				}
-				if in := until.Sub(clock.Now()); in < minRetryAfter || in > maxLifetime {
-					t.Errorf("asked again in %s", in)
-				}
+				in := until.Sub(clock.Now())
+				must.True(t, in >= minRetryAfter && in <= maxLifetime, "asked again in %s", in)
 			})
 		}
 	})
@@ -240,9 +233,8 @@ func (l *FetchLimits) empty(t *testing.T) {
 	t.Helper()
 	for name, lane := range map[string]*fetchLimiter{"turns": &l.fetches, "long": &l.longBodies} {
 		lane.mu.Lock()
-		if lane.running != 0 || len(lane.sites) != 0 || len(lane.waiting) != 0 {
-			t.Errorf("%s: %d running, %d waiting, sites %v", name, lane.running, len(lane.waiting), lane.sites)
-		}
+		must.True(t, lane.running == 0 && len(lane.sites) == 0 && len(lane.waiting) == 0,
+			"%s: %d running, %d waiting, sites %v", name, lane.running, len(lane.waiting), lane.sites)
 		lane.mu.Unlock()
 	}
 }
@@ -305,16 +297,12 @@ func TestHeed_ASlowSiteCostsItsOwnClientsOnly(t *testing.T) {
 	}
 	for n := range 100 {
 		o := rules.Origin{Scheme: "http", Host: fmt.Sprintf("quick%d.test", n), Port: 80}
-		if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
-			t.Fatalf("%s: %+v", o.Host, src)
-		}
+		must.Is(t, c.Policy(t.Context(), o, "").Source().State, rules.Unavailable, o.Host)
 	}
 	must.Equal(t, len(arrived), 0, "more than its share of the slow site's fetches ran")
 	close(release)
 	for range hosts {
-		if src := (<-waited).Source(); src.State != rules.Unavailable {
-			t.Errorf("%+v", src)
-		}
+		must.Equal(t, (<-waited).Source().State, rules.Unavailable)
 	}
 	lanes.empty(t)
 }

@@ -31,9 +31,7 @@ func TestCache_FetchesAndPoliciesAreCounted(t *testing.T) {
 	memory := NewMemory(3, 0)
 	var outcomes []string
 	c, clock := newCache(t, Config{Memory: memory, Fetched: func(outcome string, took time.Duration) {
-		if took <= 0 || !slices.Contains(FetchOutcomes(), outcome) {
-			t.Errorf("%s took %v", outcome, took)
-		}
+		must.True(t, took > 0 && slices.Contains(FetchOutcomes(), outcome), "%s took %v", outcome, took)
 		outcomes = append(outcomes, outcome)
 	}})
 	at, _ := url.Parse(site.URL)
@@ -43,20 +41,16 @@ func TestCache_FetchesAndPoliciesAreCounted(t *testing.T) {
 		status, outcomes = answer, nil
 		clock.step(48 * time.Hour)
 		c.Policy(context.Background(), o, "")
-		if len(outcomes) == 0 || outcomes[0] != want {
-			t.Errorf("%v, want %s", outcomes, want)
-		}
+		must.True(t, len(outcomes) > 0 && outcomes[0] == want, "%v, want %s", outcomes, want)
 	}
 	fetch(o, http.StatusOK, "available")
 	fetch(o, http.StatusOK, "not_modified")
-	if n := memory.Counts(); n.States[rules.Available] != 1 || n.Bytes <= 0 {
-		t.Errorf("%+v", n)
-	}
+	n := memory.Counts()
+	must.True(t, n.States[rules.Available] == 1 && n.Bytes > 0, "%+v", n)
 	fetch(o, http.StatusNotFound, "unavailable")
 	fetch(o, http.StatusBadGateway, "unreachable")
-	if n := memory.Counts(); n.States[rules.Available] != 0 || n.States[rules.Unreachable]+n.States[rules.Unavailable] != 1 {
-		t.Errorf("%+v", n)
-	}
+	n = memory.Counts()
+	must.True(t, n.States[rules.Available] == 0 && n.States[rules.Unreachable]+n.States[rules.Unavailable] == 1, "%+v", n)
 	for i := range 20 {
 		closed := o
 		closed.Port = uint16(1 + i)
@@ -66,7 +60,5 @@ func TestCache_FetchesAndPoliciesAreCounted(t *testing.T) {
 	for _, n := range memory.Counts().States {
 		sum += n
 	}
-	if sum > 3 {
-		t.Errorf("%d policies counted in a memory of 3", sum)
-	}
+	must.True(t, sum <= 3, "%d policies counted in a memory of 3", sum)
 }

@@ -127,9 +127,7 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 		}
 	}
 	for field, once := range used {
-		if !once {
-			t.Errorf("no entry of this test has %s: what is kept of it is not known", field)
-		}
+		must.True(t, once, "no entry of this test has %s: what is kept of it is not known", field)
 	}
 }
 
@@ -161,9 +159,8 @@ func TestHeed_WhatIsNotOursToReadIsNotRead(t *testing.T) {
 		"a file cut short":    {record, whole[:len(whole)-1]},
 		"another site's file": {record, elsewhere},
 	} {
-		if e, err := readRecord(site, rules.Standard, c.record, c.snapshot); err == nil {
-			t.Errorf("%s: read as %+v", name, e)
-		}
+		e, err := readRecord(site, rules.Standard, c.record, c.snapshot)
+		must.True(t, err != nil, "%s: read as %+v", name, e)
 	}
 }
 
@@ -184,16 +181,13 @@ func TestHeed_ASnapshotIsWhatTheSiteSaid(t *testing.T) {
 	c, clock := newCache(t, Config{Store: d})
 	c.Policy(t.Context(), o, "")
 	_, text, ok := d.Load(storeKey(o, ""))
-	if !ok {
-		t.Fatal("nothing was saved")
-	}
+	must.Need(t, ok, "nothing was saved")
 	s := must.Get(decodeSnapshot(text))(t)
 	if body, err := s.Body(); s.Origin != o || s.Status != 200 || string(body) != file || err != nil || !s.FetchedAt.Equal(clock.Now()) {
 		t.Errorf("%+v with %q, %v", s, body, err)
 	}
-	if want := []string{o.RobotsURL(), o.String() + "/moved"}; !reflect.DeepEqual(s.Chain, want) {
-		t.Errorf("asked %q, want %q", s.Chain, want)
-	}
+	want := []string{o.RobotsURL(), o.String() + "/moved"}
+	must.True(t, reflect.DeepEqual(s.Chain, want), "asked %q, want %q", s.Chain, want)
 	if s.Header["Etag"][0] != `"7"` || s.Header["Content-Encoding"][0] != "gzip" || s.Header["Set-Cookie"] != nil || len(s.Header["Vary"]) != 0 {
 		t.Errorf("header %q", s.Header)
 	}
@@ -229,17 +223,11 @@ func TestHeed_ARestartAsksNoSiteAgain(t *testing.T) {
 	first, clock := newCache(t, Config{Store: d})
 	before := ask(first)
 	clock.step(5 * time.Minute)
-	if after := ask(restarted(t, d, clock)); after != before {
-		t.Errorf("before %s, after %s", before, after)
-	}
+	must.Equal(t, ask(restarted(t, d, clock)), before, "before %s, after", before)
 	for name, s := range map[string]*asked{"well": wellSite, "gone": goneSite, "wall": wallSite} {
-		if n := s.count.Load(); n != 1 {
-			t.Errorf("%s was asked %d times", name, n)
-		}
+		must.Equal(t, s.count.Load(), 1, "times %s was asked", name)
 	}
-	if n := fussySite.count.Load(); n != 2 {
-		t.Errorf("fussy was asked %d times", n)
-	}
+	must.Equal(t, fussySite.count.Load(), 2, "times fussy was asked")
 }
 
 // A copy that was confirmed, or that is used while the site fails, is stored once; only
@@ -255,23 +243,18 @@ func TestHeed_ACopyOnDiskIsRevalidatedAndUsedWhileTheSiteFails(t *testing.T) {
 		site.turn(h)
 		clock.step(2 * time.Hour)
 		p := restarted(t, d, clock).Policy(t.Context(), o, "")
-		if d := p.Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Refuse {
-			t.Errorf("the rules are not those of the copy: %+v", d)
-		}
+		must.Equal(t, p.Decide(nil, rules.NewTarget("/private/x")).Verdict, rules.Refuse, "by the rules of the copy")
 		return p.Source()
 	}
 	src := again(func(w http.ResponseWriter, r *http.Request) {
 		must.Equal(t, r.Header.Get("If-None-Match"), `"1"`, "asked with %v", r.Header)
 		w.WriteHeader(304)
 	})
-	if src.Stale || !src.FetchedAt.Equal(clock.Now()) {
-		t.Errorf("confirmed: %+v", src)
-	}
+	must.True(t, !src.Stale && src.FetchedAt.Equal(clock.Now()), "confirmed: %+v", src)
 	fetched := clock.Now()
 	for range 2 {
-		if src = again(status(503)); !src.Stale || !src.FetchedAt.Equal(fetched) || src.Err == nil {
-			t.Errorf("failing: %+v", src)
-		}
+		src = again(status(503))
+		must.True(t, src.Stale && src.FetchedAt.Equal(fetched) && src.Err != nil, "failing: %+v", src)
 	}
 }
 
@@ -281,9 +264,7 @@ func TestRFC9111_WhatMustNotBeStoredIsNot(t *testing.T) {
 	site, o := newSite(t, status(200))
 	c, clock := newCache(t, Config{Store: d})
 	c.Policy(t.Context(), o, "")
-	if len(d.kept) != 1 {
-		t.Fatalf("%d are kept", len(d.kept))
-	}
+	must.Need(t, len(d.kept) == 1, "%d are kept", len(d.kept))
 	clock.step(2 * time.Hour)
 	site.turn(status(200, "Cache-Control", "no-store"))
 	c.Policy(t.Context(), o, "")
@@ -298,9 +279,8 @@ func TestHeed_TroubleOfOurOwnIsForgottenAtTheRestart(t *testing.T) {
 	c, _ := newCache(t, Config{Store: d, Transport: transport(func(*http.Request) (*http.Response, error) {
 		return nil, errNetwork
 	})})
-	if src := c.Policy(t.Context(), numbered(1), "").Source(); !src.NoConnection || len(d.kept) != 0 {
-		t.Errorf("%d are kept, %+v", len(d.kept), src)
-	}
+	src := c.Policy(t.Context(), numbered(1), "").Source()
+	must.True(t, src.NoConnection && len(d.kept) == 0, "%d are kept, %+v", len(d.kept), src)
 }
 
 func TestHeed_AKeptFileThatPanicsIsFetchedAnew(t *testing.T) {
@@ -309,9 +289,8 @@ func TestHeed_AKeptFileThatPanicsIsFetchedAnew(t *testing.T) {
 	site, o := newSite(t, status(200))
 	d.Save(storeKey(o, ""), nil, nil)
 	c, _ := newCache(t, Config{Store: panicking{d}})
-	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Available || site.count.Load() != 1 {
-		t.Errorf("%d requests, %+v", site.count.Load(), src)
-	}
+	src := c.Policy(t.Context(), o, "").Source()
+	must.True(t, src.State == rules.Available && site.count.Load() == 1, "%d requests, %+v", site.count.Load(), src)
 }
 
 // panicking is a PolicyStore in which something is wrong.
@@ -329,9 +308,7 @@ func TestHeed_CachesThatShareMemoryShareItsBound(t *testing.T) {
 	other := New(Config{Transport: tr, Memory: m, Route: "other"})
 	same := New(Config{Transport: tr, Memory: m, Route: "other"})
 	policy := other.Policy(t.Context(), numbered(0), "")
-	if one.Policy(t.Context(), numbered(0), "") == policy {
-		t.Error("two ways share a policy")
-	}
+	must.True(t, one.Policy(t.Context(), numbered(0), "") != policy, "two ways share a policy")
 	must.Equal(t, same.Policy(t.Context(), numbered(0), ""), policy, "one way has two policies")
 	for n := range 200 {
 		one.Policy(t.Context(), numbered(n), "")
@@ -344,7 +321,5 @@ func TestHeed_CachesThatShareMemoryShareItsBound(t *testing.T) {
 			count++
 		}
 	}
-	if n != 100 || count != 100 {
-		t.Errorf("%d places, %d policies", n, count)
-	}
+	must.True(t, n == 100 && count == 100, "%d places, %d policies", n, count)
 }

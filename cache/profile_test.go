@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -20,9 +21,8 @@ func TestHeed_AKeptFileIsJudgedUnderTheProfileInForce(t *testing.T) {
 		d := newDrawer()
 		site, o := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tie) })
 		before, _ := newCache(t, Config{Store: d})
-		if got := before.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/tie")).Verdict; got != rules.Allow {
-			t.Fatalf("standard: %v", got)
-		}
+		got := before.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/tie")).Verdict
+		must.Need(t, got == rules.Allow, "standard: %v", got)
 		after, _ := newCache(t, Config{Store: d, Profile: profile})
 		p := after.Policy(t.Context(), o, "")
 		if got := p.Decide(nil, rules.NewTarget("/tie")).Verdict; got != want || p.Profile() != profile || site.count.Load() != 1 {
@@ -44,9 +44,8 @@ func TestHeed_AKeptDenialIsAskedAboutAgainUnderAnotherProfile(t *testing.T) {
 		asked := site.count.Load()
 		cache, _ := newCache(t, Config{Store: d, Profile: c.profile})
 		got := cache.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/")).Verdict
-		if again := site.count.Load() > asked; got != c.want || again == (i == 1) {
-			t.Errorf("start %d, %v: %v, asked again: %v", i+1, c.profile, got, again)
-		}
+		again := site.count.Load() > asked
+		must.True(t, got == c.want && again != (i == 1), "start %d, %v: %v, asked again: %v", i+1, c.profile, got, again)
 	}
 }
 
@@ -68,8 +67,7 @@ func TestHeed_TheProfileInForceDecidesWhetherAnOldCopyIsUsed(t *testing.T) {
 		again, at := newCache(t, Config{Store: d, Profile: c.profile})
 		at.step(2 * time.Hour)
 		src := again.Policy(t.Context(), o, "").Source()
-		if !stale.Stale || src.Stale != c.stale || src.Stale != (src.State == rules.Available) {
-			t.Errorf("%v: %+v", c.profile, src)
-		}
+		must.True(t, stale.Stale && src.Stale == c.stale && src.Stale == (src.State == rules.Available),
+			"%v: %+v", c.profile, src)
 	}
 }

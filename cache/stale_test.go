@@ -31,13 +31,11 @@ func TestPolicy_TheLastGoodCopyIsUsedForThirtyDays(t *testing.T) {
 	s.breaks()
 	s.clock.step(2 * time.Hour)
 	src := s.shows("two hours on", "", rules.Refuse)
-	if src.State != rules.Available || !src.Stale || !src.FetchedAt.Equal(start) || !errors.Is(src.Err, errNetwork) {
-		t.Errorf("two hours on: %+v", src)
-	}
+	must.True(t, src.State == rules.Available && src.Stale && src.FetchedAt.Equal(start) && errors.Is(src.Err, errNetwork),
+		"two hours on: %+v", src)
 	s.passes(29 * 24 * time.Hour)
-	if src = s.shows("29 days on", "", rules.Refuse); src.State != rules.Available || !src.Stale {
-		t.Errorf("29 days on: %+v", src)
-	}
+	src = s.shows("29 days on", "", rules.Refuse)
+	must.True(t, src.State == rules.Available && src.Stale, "29 days on: %+v", src)
 }
 
 func TestPolicy_StrictLetsNoCopyStandIn(t *testing.T) {
@@ -53,9 +51,7 @@ func TestPolicy_StrictLetsNoCopyStandIn(t *testing.T) {
 	s.turns(304)
 	s.clock.step(2 * time.Minute)
 	src := s.shows("back again", "", rules.Refuse)
-	if src.State != rules.Available || src.Stale || src.Err != nil {
-		t.Errorf("confirmed after a failure: %+v", src)
-	}
+	must.True(t, src.State == rules.Available && !src.Stale && src.Err == nil, "confirmed after a failure: %+v", src)
 }
 
 func TestPolicy_GoogleRefusesForTwelveHoursFirst(t *testing.T) {
@@ -67,9 +63,7 @@ func TestPolicy_GoogleRefusesForTwelveHoursFirst(t *testing.T) {
 	s.clock.step(2 * time.Hour)
 	state := func(when string, want rules.State) {
 		t.Helper()
-		if src := s.shows(when, "", rules.Refuse); src.State != want {
-			t.Errorf("%s: %+v", when, src)
-		}
+		must.Equal(t, s.shows(when, "", rules.Refuse).State, want, when)
 	}
 	state("when it begins to fail", rules.Unreachable)
 	s.passes(11*time.Hour + 45*time.Minute)
@@ -88,9 +82,7 @@ func TestPolicy_AFileThatMayNotBeServedIsStillShown(t *testing.T) {
 	shown := func() *rules.Snapshot {
 		t.Helper()
 		found := s.cache.Find(site)
-		if len(found) != 1 || found[0].Policy.Source().State != rules.Unreachable {
-			t.Fatalf("found %+v", found)
-		}
+		must.Need(t, len(found) == 1 && found[0].Policy.Source().State == rules.Unreachable, "found %+v", found)
 		return found[0].Snapshot
 	}
 	s.turns(503)
@@ -105,12 +97,9 @@ func TestPolicy_AFileThatMayNotBeServedIsStillShown(t *testing.T) {
 	s.clock.step(2 * time.Hour)
 	s.shows("it fails", "", rules.Refuse)
 	got := shown()
-	if got == nil {
-		t.Fatal("the file is not shown")
-	}
-	if body, err := got.Body(); string(body) != file || err != nil {
-		t.Errorf("the file is %q, %v", body, err)
-	}
+	must.Need(t, got != nil, "the file is not shown")
+	body, err := got.Body()
+	must.True(t, string(body) == file && err == nil, "the file is %q, %v", body, err)
 }
 
 // Requests that are answered while the site is asked beside them leave nothing in
@@ -140,9 +129,7 @@ func TestPolicy_AGraceKeepsNothingForEachRequest(t *testing.T) {
 	}
 	after := heap()
 	close(slow)
-	if after > before+1<<20 {
-		t.Errorf("50,000 requests keep %d KiB", (after-before)>>10)
-	}
+	must.True(t, after <= before+1<<20, "50,000 requests keep %d KiB", (after-before)>>10)
 }
 
 func TestPolicy_MustRevalidateAndNoCacheDoNotForbidIt(t *testing.T) {
@@ -154,9 +141,7 @@ func TestPolicy_MustRevalidateAndNoCacheDoNotForbidIt(t *testing.T) {
 			s.shows("a file", "", rules.Refuse)
 			s.breaks()
 			s.clock.step(25 * time.Hour)
-			if src := s.shows(value, "", rules.Refuse); src.State != want {
-				t.Errorf("%s: %+v", value, src)
-			}
+			must.Equal(t, s.shows(value, "", rules.Refuse).State, want, value)
 		}
 	}
 }
@@ -169,9 +154,7 @@ func TestPolicy_AfterThirtyDaysNothingOpensByItself(t *testing.T) {
 		s.shows("a file", "", rules.Refuse)
 		s.breaks()
 		s.passes(30*24*time.Hour + 15*time.Minute)
-		if src := s.shows("30 days on", "", rules.Refuse); src.State != rules.Unreachable {
-			t.Errorf("30 days on: %+v", src)
-		}
+		must.Equal(t, s.shows("30 days on", "", rules.Refuse).State, rules.Unreachable, "30 days on")
 		further := 6 * 24 * time.Hour
 		if full {
 			further *= 10
@@ -187,9 +170,7 @@ func TestPolicy_AfterThirtyDaysNothingOpensByItself(t *testing.T) {
 	s.clock.step(staleLimit - time.Minute)
 	s.shows("a minute before", "", rules.Refuse)
 	s.clock.step(2 * time.Minute)
-	if src := s.shows("a minute after", "", rules.Refuse); src.State != rules.Unreachable {
-		t.Errorf("a minute after: %+v", src)
-	}
+	must.Equal(t, s.shows("a minute after", "", rules.Refuse).State, rules.Unreachable, "a minute after")
 }
 
 // chain has the site redirect n times, from host to host, to a file.
@@ -208,9 +189,8 @@ func TestPolicy_TenRedirectsAreFollowedAndBelongToTheFirstAuthority(t *testing.T
 	t.Parallel()
 	s := newScene(t, rules.Standard)
 	s.turn(chain(10))
-	if src := s.shows("ten", "", rules.Refuse); src.State != rules.Available || src.Origin != site {
-		t.Errorf("%+v", src)
-	}
+	src := s.shows("ten", "", rules.Refuse)
+	must.True(t, src.State == rules.Available && src.Origin == site, "%+v", src)
 	s.askedTimes("ten redirects", 11)
 }
 
@@ -232,13 +212,11 @@ func TestPolicy_LifetimesAreClampedThenConfirmed(t *testing.T) {
 		s.turns(304)
 		s.clock.step(25 * time.Hour)
 		src := s.shows("after it", "", rules.Refuse)
-		if src.State != rules.Available || src.Stale || !src.FetchedAt.Equal(s.clock.Now()) {
-			t.Errorf("%q: %+v", life.control, src)
-		}
+		must.True(t, src.State == rules.Available && !src.Stale && src.FetchedAt.Equal(s.clock.Now()),
+			"%q: %+v", life.control, src)
 		h := s.asked[1].Header
-		if h.Get("If-None-Match") != `"v"` || h.Get("If-Modified-Since") != "Sat, 21 Nov 2026 10:00:00 GMT" {
-			t.Errorf("asked with %v", h)
-		}
+		must.True(t, h.Get("If-None-Match") == `"v"` && h.Get("If-Modified-Since") == "Sat, 21 Nov 2026 10:00:00 GMT",
+			"asked with %v", h)
 	}
 }
 
@@ -260,9 +238,8 @@ func TestPolicy_StaleWhileRevalidate(t *testing.T) { // not parallel: it counts 
 			s.shows("while the site is asked", "", rules.Refuse)
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine() - before; n > 100 {
-			t.Errorf("%d goroutines wait for one answer", n)
-		}
+		n := runtime.NumGoroutine() - before
+		must.True(t, n <= 100, "%d goroutines wait for one answer", n)
 		s.askedTimes("a thousand requests later", 2)
 		close(release)
 		synctest.Wait()
@@ -281,17 +258,15 @@ func TestPolicy_AFailureBesideACopyLeavesItStanding(t *testing.T) {
 		s.clock.step(time.Hour)
 		s.shows("asked beside", "", rules.Refuse)
 		synctest.Wait()
-		if src := s.shows("afterwards", "", rules.Refuse); !src.Stale {
-			t.Errorf("%+v", src)
-		}
+		src := s.shows("afterwards", "", rules.Refuse)
+		must.True(t, src.Stale, "%+v", src)
 		s.askedTimes("afterwards", 2)
 		s.clock.step(75 * time.Second) // the retry is due: no request waits for a site that is down
 		s.turn(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // who cannot wait has an answer all the same
-		if src := s.cache.Policy(ctx, site, "").Source(); src.State != rules.Available || !errors.Is(src.Err, errNetwork) {
-			t.Errorf("at the retry: %+v", src)
-		}
+		src = s.cache.Policy(ctx, site, "").Source()
+		must.True(t, src.State == rules.Available && errors.Is(src.Err, errNetwork), "at the retry: %+v", src)
 		s.cache.Policy(t.Context(), site, "")
 		synctest.Wait()
 		s.askedTimes("at the retry", 3)
@@ -304,15 +279,10 @@ func TestPolicy_HowLongAnEntryAnswersPastItsTime(t *testing.T) {
 	lasts := func(want time.Duration, control string) {
 		t.Helper()
 		e := after(said(200, "Cache-Control", control))
-		if got := e.WaitAt.Sub(e.AskAt); got != want {
-			t.Errorf("%q: %s past its time, want %s", control, got, want)
-		}
-		if e.WaitAt.Sub(start) > maxLifetime {
-			t.Errorf("%q: %s in all", control, e.WaitAt.Sub(start))
-		}
-		if e.use(e.AskAt.Add(-1)) != fresh || e.use(e.WaitAt) != expired || want > 0 && e.use(e.AskAt) != inGrace {
-			t.Errorf("%q: before, after or between", control)
-		}
+		must.Equal(t, e.WaitAt.Sub(e.AskAt), want, "%q: past its time", control)
+		must.True(t, e.WaitAt.Sub(start) <= maxLifetime, "%q: %s in all", control, e.WaitAt.Sub(start))
+		must.True(t, e.use(e.AskAt.Add(-1)) == fresh && e.use(e.WaitAt) == expired && (want <= 0 || e.use(e.AskAt) == inGrace),
+			"%q: before, after or between", control)
 	}
 	lasts(revalidateGrace, "")
 	lasts(revalidateGrace, "max-age=600")
@@ -339,9 +309,7 @@ func TestPolicy_NoStoreIsKeptForTheShortestTimeAndNeverStale(t *testing.T) {
 	s.askedTimes("in five minutes", 1)
 	s.breaks()
 	s.clock.step(time.Second)
-	if src := s.shows("after that", "", rules.Refuse); src.State != rules.Unreachable {
-		t.Errorf("%+v", src)
-	}
+	must.Equal(t, s.shows("after that", "", rules.Refuse).State, rules.Unreachable)
 	must.Equal(t, s.asked[1].Header.Get("If-None-Match"), "", "what may not be stored was asked for by its validator")
 }
 
@@ -365,22 +333,17 @@ func TestPolicy_AFailingSiteIsAskedEverMoreSeldom(t *testing.T) {
 	last := time.Duration(0)
 	for n := range 12 {
 		in := s.shows("failing", "", rules.Refuse).RetryAt.Sub(s.clock.Now())
-		if in < time.Minute || in > 15*time.Minute || in < last*3/4 {
-			t.Errorf("failure %d: %s after %s", n+1, in, last)
-		}
+		must.True(t, in >= time.Minute && in <= 15*time.Minute && in >= last*3/4, "failure %d: %s after %s", n+1, in, last)
 		last = in
 		s.clock.step(in - time.Second)
 		s.shows("not yet", "", rules.Refuse)
 		s.askedTimes("before its time", n+1)
 		s.clock.step(time.Second)
 	}
-	if last < 12*time.Minute {
-		t.Errorf("in the end asked every %s", last)
-	}
+	must.True(t, last >= 12*time.Minute, "in the end asked every %s", last)
 	s.turns(200)
-	if src := s.shows("well again", "", rules.Refuse); src.State != rules.Available || src.Stale {
-		t.Errorf("%+v", src)
-	}
+	src := s.shows("well again", "", rules.Refuse)
+	must.True(t, src.State == rules.Available && !src.Stale, "%+v", src)
 }
 
 func TestPolicy_TheFirstRequestWaitsFifteenSecondsThenRefuses(t *testing.T) {
@@ -390,12 +353,9 @@ func TestPolicy_TheFirstRequestWaitsFifteenSecondsThenRefuses(t *testing.T) {
 		s.turn(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 		begun := time.Now()
 		src := s.shows("a silent site", "", rules.Refuse)
-		if took := time.Since(begun); took < 14*time.Second || took > 15*time.Second {
-			t.Errorf("waited %s", took)
-		}
-		if !errors.Is(src.Err, context.DeadlineExceeded) {
-			t.Errorf("%+v", src)
-		}
+		took := time.Since(begun)
+		must.True(t, took >= 14*time.Second && took <= 15*time.Second, "waited %s", took)
+		must.True(t, errors.Is(src.Err, context.DeadlineExceeded), "%+v", src)
 		s.askedTimes("a silent site", 1)
 		// What comes within that time counts.
 		other := newScene(t, rules.Standard)

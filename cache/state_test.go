@@ -47,9 +47,8 @@ func TestState_WhatAnAnswerMeans(t *testing.T) {
 	t.Parallel()
 	means := func(name string, a answer, want rules.State) {
 		t.Helper()
-		if got := after(a).policy.Source(); got.State != want || got.Stale {
-			t.Errorf("%s: state %v stale %v, want state %v", name, got.State, got.Stale, want)
-		}
+		got := after(a).policy.Source()
+		must.True(t, got.State == want && !got.Stale, "%s: state %v stale %v, want state %v", name, got.State, got.Stale, want)
 	}
 	means("RFC 9309 2.3.1.1: 200 is read", said(200), rules.Available)
 	means("203 is read", said(203), rules.Available)
@@ -86,9 +85,8 @@ func TestState_SourceRecordsHowAPolicyWasObtained(t *testing.T) {
 	}
 	a := said(403)
 	a.as = "Client/1"
-	if src = after(a).policy.Source(); src.RetriedAs != "Client/1" || src.State != rules.Unavailable {
-		t.Errorf("of a file asked for as the client: %+v", src)
-	}
+	src = after(a).policy.Source()
+	must.True(t, src.RetriedAs == "Client/1" && src.State == rules.Unavailable, "of a file asked for as the client: %+v", src)
 }
 
 func TestState_WhenTheSiteIsAskedAgain(t *testing.T) {
@@ -127,17 +125,14 @@ func TestState_RetriesStayWithinTheirLimits(t *testing.T) {
 	t.Parallel()
 	for failures := 1; failures < 200; failures++ {
 		for _, jitter := range []float64{0, 0.5, 0.999999} {
-			if d := retryIn(said(503), failures, start, jitter); d < time.Minute || d > 15*time.Minute {
-				t.Fatalf("failure %d, jitter %v: %s", failures, jitter, d)
-			}
-			if d := retryIn(notHome(), failures, start, jitter); d < time.Second || d > time.Minute {
-				t.Fatalf("failure %d, jitter %v, never reached: %s", failures, jitter, d)
-			}
+			d := retryIn(said(503), failures, start, jitter)
+			must.Need(t, d >= time.Minute && d <= 15*time.Minute, "failure %d, jitter %v: %s", failures, jitter, d)
+			d = retryIn(notHome(), failures, start, jitter)
+			must.Need(t, d >= time.Second && d <= time.Minute, "failure %d, jitter %v, never reached: %s", failures, jitter, d)
 		}
 	}
-	if retryIn(said(503), 9, start, 0.1) == retryIn(said(503), 9, start, 0.9) {
-		t.Error("jitter does not spread the retries")
-	}
+	must.True(t, retryIn(said(503), 9, start, 0.1) != retryIn(said(503), 9, start, 0.9),
+		"jitter does not spread the retries")
 }
 
 // A copy outlives a failing site (RFC 9309 §2.4), for 30 days.
@@ -146,20 +141,15 @@ func TestState_StaleOnError(t *testing.T) {
 	file := said(200, "ETag", `"1"`)
 	e := after(file, said(503))
 	src := e.policy.Source()
-	if src.State != rules.Available || !src.Stale || src.Status != 503 || src.Err == nil || !src.FetchedAt.Equal(start) {
-		t.Fatalf("after a failure: %+v", src)
-	}
+	must.Need(t, src.State == rules.Available && src.Stale && src.Status == 503 && src.Err != nil && src.FetchedAt.Equal(start),
+		"after a failure: %+v", src)
 	must.Equal(t, e.validators.ETag, `"1"`, "the copy lost its validator")
-	if src = next(e, broken(), start.Add(staleLimit), 0, rules.Standard).policy.Source(); !src.Stale {
-		t.Errorf("30 days on: %+v", src)
-	}
+	src = next(e, broken(), start.Add(staleLimit), 0, rules.Standard).policy.Source()
+	must.True(t, src.Stale, "30 days on: %+v", src)
 	src = next(e, broken(), start.Add(staleLimit+time.Second), 0, rules.Standard).policy.Source()
-	if src.State != rules.Unreachable || src.Stale {
-		t.Errorf("after 30 days: %+v", src)
-	}
-	if src = after(file, notHome(), said(200)).policy.Source(); src.Stale || src.Err != nil || src.NoConnection {
-		t.Errorf("back again: %+v", src)
-	}
+	must.True(t, src.State == rules.Unreachable && !src.Stale, "after 30 days: %+v", src)
+	src = after(file, notHome(), said(200)).policy.Source()
+	must.True(t, !src.Stale && src.Err == nil && !src.NoConnection, "back again: %+v", src)
 }
 
 func TestState_WhatIsNoCopyIsNotServedStale(t *testing.T) {
@@ -172,9 +162,8 @@ func TestState_WhatIsNoCopyIsNotServedStale(t *testing.T) {
 		"there was nothing at all":  {said(503), broken()},
 		"the file itself was a 202": {said(202), said(503)},
 	} {
-		if src := after(answers...).policy.Source(); src.State != rules.Unreachable || src.Stale {
-			t.Errorf("%s: %+v", name, src)
-		}
+		src := after(answers...).policy.Source()
+		must.True(t, src.State == rules.Unreachable && !src.Stale, "%s: %+v", name, src)
 	}
 }
 
@@ -184,26 +173,21 @@ func TestState_Revalidation(t *testing.T) {
 	file := said(200, "ETag", `"1"`, "Cache-Control", "max-age=7200")
 	e := after(file, said(304))
 	src := e.policy.Source()
-	if src.State != rules.Available || src.Status != 304 || !src.FetchedAt.Equal(start.Add(time.Second)) {
-		t.Fatalf("confirmed: %+v", src)
-	}
+	must.Need(t, src.State == rules.Available && src.Status == 304 && src.FetchedAt.Equal(start.Add(time.Second)),
+		"confirmed: %+v", src)
 	must.Equal(t, e.AskAt.Sub(e.MadeAt), 2*time.Hour, "a 304 that states no lifetime keeps the copy's")
-	if e = after(file, said(304, "Cache-Control", "max-age=600", "ETag", `"2"`)); e.AskAt.Sub(e.MadeAt) != 10*time.Minute {
-		t.Errorf("a 304 that states one: %s", e.AskAt.Sub(e.MadeAt))
-	}
+	e = after(file, said(304, "Cache-Control", "max-age=600", "ETag", `"2"`))
+	must.True(t, e.AskAt.Sub(e.MadeAt) == 10*time.Minute, "a 304 that states one: %s", e.AskAt.Sub(e.MadeAt))
 	must.Equal(t, e.validators.ETag, `"2"`, "validator")
 	e = after(file, said(503), said(503), said(304))
-	if src = e.policy.Source(); src.Stale || src.Err != nil || e.Failures != 0 {
-		t.Errorf("confirmed after failures: %+v", src)
-	}
+	src = e.policy.Source()
+	must.True(t, !src.Stale && src.Err == nil && e.Failures == 0, "confirmed after failures: %+v", src)
 	elsewhere := said(304)
 	elsewhere.url = "https://other.test/robots.txt"
-	if src = after(file, elsewhere).policy.Source(); !src.Stale {
-		t.Errorf("another resource's 304 confirmed the copy: %+v", src)
-	}
-	if src = after(said(200), said(304)).policy.Source(); !src.Stale {
-		t.Errorf("a 304 to an unconditional request confirmed the copy: %+v", src)
-	}
+	src = after(file, elsewhere).policy.Source()
+	must.True(t, src.Stale, "another resource's 304 confirmed the copy: %+v", src)
+	src = after(said(200), said(304)).policy.Source()
+	must.True(t, src.Stale, "a 304 to an unconditional request confirmed the copy: %+v", src)
 }
 
 func TestState_DeniedUntilTheSiteSaysOtherwise(t *testing.T) {
@@ -234,9 +218,7 @@ func TestState_FreshByTheClock(t *testing.T) {
 	fresh(false, "at its time", time.Hour)
 	fresh(true, "clock corrected by seconds", -30*time.Second)
 	fresh(false, "clock set back by a year", -365*24*time.Hour)
-	if (*entry)(nil).fresh(start) {
-		t.Error("nothing is fresh")
-	}
+	must.True(t, !(*entry)(nil).fresh(start), "nothing is fresh")
 }
 
 func TestRFC9111_Lifetime(t *testing.T) {
@@ -279,9 +261,8 @@ func TestHeed_ChallengePagesAreNoPermission(t *testing.T) {
 		a.wall, a.vendor = wall.RobotsTxt(a.status, a.header, a.body)
 		src := after(a).policy.Source()
 		got := src.Err != nil && strings.Contains(src.Err.Error(), "challenge page ("+vendor+")")
-		if (src.State == rules.Unreachable) != (vendor != "") || got != (vendor != "") {
-			t.Errorf("%s: state %v, err %v; want a challenge of %q", name, src.State, src.Err, vendor)
-		}
+		must.True(t, (src.State == rules.Unreachable) == (vendor != "") && got == (vendor != ""),
+			"%s: state %v, err %v; want a challenge of %q", name, src.State, src.Err, vendor)
 	}
 	page := func(status int, html string) answer {
 		a := said(status, "Content-Type", "text/html; charset=utf-8")
@@ -317,12 +298,9 @@ func TestHeed_OtherPagesHoldNoRulesAndAreReported(t *testing.T) {
 	a := said(200, "Content-Type", "text/html")
 	a.body = []byte("<!DOCTYPE html><html><title>Welcome</title></html>")
 	src := after(a).policy.Source()
-	if src.State != rules.Unavailable || !strings.Contains(src.Note, "HTML") {
-		t.Errorf("%+v", src)
-	}
+	must.True(t, src.State == rules.Unavailable && strings.Contains(src.Note, "HTML"), "%+v", src)
 	a.body = []byte("<html><pre>\nUser-agent: *\nDisallow: /private\n</pre></html>")
 	p := after(a).policy
-	if p.Source().State != rules.Available || p.Decide(nil, rules.NewTarget("/private")).Verdict != rules.Refuse {
-		t.Errorf("a page with rules: %+v", p.Source())
-	}
+	must.True(t, p.Source().State == rules.Available && p.Decide(nil, rules.NewTarget("/private")).Verdict == rules.Refuse,
+		"a page with rules: %+v", p.Source())
 }

@@ -81,9 +81,8 @@ func TestVisit_TheHostsOwnRobotsTxtIsAskedFirst(t *testing.T) {
 	w, c := newTown(t, sentTo("http://victim.test/private/%.9s", file), nil)
 	for n := range 60 {
 		s := policyOf(t, c, fmt.Sprintf("n%d.test", n))
-		if s.State != rules.Unreachable || !strings.Contains(s.Err.Error(), "does not let heed fetch") {
-			t.Fatal(s.State, s.Err)
-		}
+		must.Need(t, s.State == rules.Unreachable && strings.Contains(s.Err.Error(), "does not let heed fetch"),
+			"%v %v", s.State, s.Err)
 	}
 	must.Same(t, w.at("victim.test"), []string{"/robots.txt"}, "the site was asked for")
 }
@@ -95,9 +94,8 @@ func TestVisit_OneURLIsRequestedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 60 {
 		all.Go(func() {
-			if s := policyOf(t, c, fmt.Sprintf("n%d.test", n)); s.State != rules.Available {
-				t.Error(s.State, s.Err)
-			}
+			s := policyOf(t, c, fmt.Sprintf("n%d.test", n))
+			must.True(t, s.State == rules.Available, "%v %v", s.State, s.Err)
 		})
 	}
 	all.Wait()
@@ -111,12 +109,9 @@ func TestVisit_NoThirdHostIsAsked(t *testing.T) {
 		to := map[string]string{"first.test": "http://second.test/file", "second.test": "http://third.test/robots.txt"}[r.Host]
 		http.Redirect(w, r, to, http.StatusFound)
 	}, nil)
-	if s := policyOf(t, c, "first.test"); s.State != rules.Unreachable {
-		t.Error(s.State, s.Err)
-	}
-	if seen := w.at("third.test"); len(seen) > 0 {
-		t.Errorf("the third site was asked for %q", seen)
-	}
+	s := policyOf(t, c, "first.test")
+	must.True(t, s.State == rules.Unreachable, "%v %v", s.State, s.Err)
+	must.Same(t, w.at("third.test"), nil, "asked of the third site")
 	must.Same(t, w.at("second.test"), []string{"/robots.txt"}, "the second site was asked for")
 }
 
@@ -131,9 +126,8 @@ func TestVisit_ARobotsTxtThatRedirectsWithinItsHost(t *testing.T) {
 			io.WriteString(w, file)
 		}
 	}, nil)
-	if s := policyOf(t, c, "first.test"); s.State != rules.Available {
-		t.Error(s.State, s.Err)
-	}
+	s := policyOf(t, c, "first.test")
+	must.True(t, s.State == rules.Available, "%v %v", s.State, s.Err)
 	must.Same(t, w.at("second.test"), []string{"/robots.txt", "/file", "/file"}, "the second site was asked for")
 }
 
@@ -154,18 +148,15 @@ func TestVisit_TakesATurn(t *testing.T) {
 		return ctx, func() {}, nil
 	}
 	_, c := newTown(t, sentTo("http://victim.test/files/%s", "User-agent: heed\nCrawl-delay: 10\n"), turn)
-	if s := policyOf(t, c, "one.test"); s.State != rules.Available {
-		t.Error(s.State, s.Err)
-	}
-	if s := policyOf(t, c, "two.test"); s.State != rules.Unreachable || !errors.Is(s.Err, late) {
-		t.Error(s.State, s.Err)
-	}
+	s := policyOf(t, c, "one.test")
+	must.True(t, s.State == rules.Available, "%v %v", s.State, s.Err)
+	s = policyOf(t, c, "two.test")
+	must.True(t, s.State == rules.Unreachable && errors.Is(s.Err, late), "%v %v", s.State, s.Err)
 	if len(turns) != 3 || !turns[0].RobotsTxt || turns[1].RobotsTxt || len(turns[1].Hints) != 1 || len(turns[2].Hints) != 1 {
 		t.Fatalf("turns %+v", turns)
 	}
-	if d, _ := turns[2].Hints[0].Delay(time.Now()); d != 10*time.Second {
-		t.Errorf("a delay of %v", d)
-	}
+	d, _ := turns[2].Hints[0].Delay(time.Now())
+	must.True(t, d == 10*time.Second, "a delay of %v", d)
 	home, c := newTown(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Host == "site.test" {
 			http.Redirect(w, r, "http://www.site.test/robots.txt", http.StatusMovedPermanently)
@@ -188,12 +179,10 @@ func TestVisit_ADelayIsKnownBeforeOtherFiles(t *testing.T) {
 			turns = append(turns, v)
 			return ctx, func() {}, nil
 		})
-		if s := policyOf(t, c, "one.test"); s.State != rules.Available {
-			t.Error(s.State, s.Err)
-		}
-		if len(turns) != 2 || !turns[0].RobotsTxt || turns[1].RobotsTxt || len(turns[1].Hints) != 1 {
-			t.Errorf("%s: turns %+v", at, turns)
-		}
+		s := policyOf(t, c, "one.test")
+		must.True(t, s.State == rules.Available, "%v %v", s.State, s.Err)
+		must.True(t, len(turns) == 2 && turns[0].RobotsTxt && !turns[1].RobotsTxt && len(turns[1].Hints) == 1,
+			"%s: turns %+v", at, turns)
 	}
 }
 
@@ -209,9 +198,8 @@ func TestVisit_DistinctURLsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if seen := w.at("victim.test"); len(seen) != maxVisits || seen[0] != "/robots.txt" || refused != 6 {
-		t.Errorf("%d requests, %d refused", len(seen), refused)
-	}
+	seen := w.at("victim.test")
+	must.True(t, len(seen) == maxVisits && seen[0] == "/robots.txt" && refused == 6, "%d requests, %d refused", len(seen), refused)
 }
 
 // Many other origins do not have the count of one forgotten.
@@ -226,9 +214,8 @@ func TestVisit_ManyOriginsDoNotHaveOneForgotten(t *testing.T) {
 	for n := range 3 * maxVisitHosts {
 		must.OK(t, v.count(rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}, now))
 	}
-	if len(v.made) != maxVisitHosts || v.count(victim, now) == nil {
-		t.Errorf("%d origins, and the victim may be visited again", len(v.made))
-	}
+	must.True(t, len(v.made) == maxVisitHosts && v.count(victim, now) != nil,
+		"%d origins, and the victim may be visited again", len(v.made))
 }
 
 // A document at another host than the one that names it is a visit as well, and what is
@@ -242,9 +229,8 @@ func TestDocument_AtAnotherHostIsAVisit(t *testing.T) {
 	})
 	u, _ := url.Parse("http://victim.test/licence.xml")
 	for _, by := range []string{"one.test", "two.test", "one.test"} {
-		if status, body, err := c.Document(t.Context(), by, u, 1<<10, func(context.Context, *url.URL) error { return nil }); status != http.StatusOK || string(body) != file || err != nil {
-			t.Errorf("%d %q %v", status, body, err)
-		}
+		status, body, err := c.Document(t.Context(), by, u, 1<<10, func(context.Context, *url.URL) error { return nil })
+		must.True(t, status == http.StatusOK && string(body) == file && err == nil, "%d %q %v", status, body, err)
 	}
 	if seen := w.at("victim.test"); !slices.Equal(seen, []string{"/robots.txt", "/licence.xml"}) || turns != 2 {
 		t.Errorf("the site was asked for %q, with %d turns", seen, turns)

@@ -45,14 +45,11 @@ func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
 			}
 			c.Send(target + " HTTP/1.1\r\nHost: site.test\r\n" + header + "\r\n")
 			got := c.Head("GET")
-			if got.StatusCode != 407 || got.Header.Get("Proxy-Authenticate") != `Basic realm="heed", charset="UTF-8"` {
-				t.Errorf("%s with %q: %d, %q", target, header, got.StatusCode, got.Header)
-			}
+			must.True(t, got.StatusCode == 407 && got.Header.Get("Proxy-Authenticate") == `Basic realm="heed", charset="UTF-8"`,
+				"%s with %q: %d, %q", target, header, got.StatusCode, got.Header)
 		}
 	}
-	if got := r.site.reached(); len(got) > 0 {
-		t.Errorf("the site was asked for %q", got)
-	}
+	must.Same(t, r.site.reached(), nil, "asked of the site")
 	for _, e := range r.records.all() {
 		if e.URL() != "http://site.test" && e.URL() != "https://site.test" {
 			t.Errorf("the record does not tell for which site it was: %q", e.URL())
@@ -62,9 +59,7 @@ func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
 	c.Send(get(prefix, "/page", annIs))
 	must.Status(t, c.Head("GET"), 200, "with the right ones")
 	must.Equal(t, r.records.target(t, "/page").User, "ann", "the record names")
-	if got := r.site.last(t, "/page").Header["Proxy-Authorization"]; got != nil {
-		t.Errorf("the site saw %q", got)
-	}
+	must.Same(t, r.site.last(t, "/page").Header["Proxy-Authorization"], nil, "what the site saw")
 }
 
 // The record has the name of wrong credentials, never the password, and the answer how both
@@ -107,9 +102,7 @@ func TestHeed_ATunnelKnowsItsUser(t *testing.T) {
 	})
 	c, _ := r.raw(plain)
 	c.Send("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n" + annIs + "\r\n\r\n")
-	if got := c.Head("CONNECT"); got.StatusCode != 200 {
-		t.Fatalf("CONNECT: %d", got.StatusCode)
-	}
+	must.Is(t, c.Head("CONNECT").StatusCode, 200)
 	c.Send(get("", "/inside"))
 	must.Status(t, c.Head("GET"), 403, "inside")
 	if e := r.records.target(t, "/inside"); e.ClientName != "annsbot" || e.Decision.Reason != rules.ReasonRule {
@@ -121,9 +114,8 @@ func TestRFC6585_TooManyWrongPasswords(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Users: oneUser{wait: 40 * time.Second}}) })
 	c, prefix := r.raw(plain)
 	c.Send(get(prefix, "/page", annIs))
-	if got := c.Head("GET"); got.StatusCode != 429 || got.Header.Get("Retry-After") != "40" {
-		t.Errorf("%d, %q", got.StatusCode, got.Header)
-	}
+	got := c.Head("GET")
+	must.True(t, got.StatusCode == 429 && got.Header.Get("Retry-After") == "40", "%d, %q", got.StatusCode, got.Header)
 }
 
 func TestHeed_OnlyClientsOfTheNamedNetworks(t *testing.T) {

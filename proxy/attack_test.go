@@ -24,9 +24,8 @@ func TestHeed_EveryUserAgentLineIsJudgedAndSent(t *testing.T) {
 		r := r.in(t)
 		path := "/two-names-" + string(m)
 		r.ask(m, question{path: path, header: []string{"User-Agent: first/1", "User-Agent: second/2"}})
-		if got := r.site.last(t, path).Header["User-Agent"]; len(got) != 1 || got[0] != "first/1, second/2" {
-			t.Errorf("the site saw %q", got)
-		}
+		got := r.site.last(t, path).Header["User-Agent"]
+		must.True(t, len(got) == 1 && got[0] == "first/1, second/2", "the site saw %q", got)
 		must.Equal(t, r.records.target(t, path).UserAgent, "first/1, second/2", "the record has")
 	})
 }
@@ -45,9 +44,7 @@ func TestHeed_RulesAreFetchedUnderTheNameThatIsSent(t *testing.T) {
 	c, prefix := r.raw(plain)
 	c.Send(get(prefix, "/declared", "User-Agent: curl/8"))
 	c.Answer("GET")
-	if len(asked) != 1 || asked[0] != "NewsBot/1.0 (+https://bot.example/)" {
-		t.Errorf("asked as %q", asked)
-	}
+	must.True(t, len(asked) == 1 && asked[0] == "NewsBot/1.0 (+https://bot.example/)", "asked as %q", asked)
 }
 
 // Fields of a WebSocket handshake on an ordinary answer do not cost its body. A 426 keeps
@@ -67,9 +64,8 @@ func TestRFC9110_UpgradeFieldsOnAnOrdinaryAnswer(t *testing.T) {
 		}
 	})
 	f := r.rawH2()
-	if got := f.ask(fields("GET", "/426")...); got != "426" || f.field("upgrade") != "" || f.field("connection") != "" {
-		t.Errorf("over HTTP/2 %s %v", got, f.head)
-	}
+	got := f.ask(fields("GET", "/426")...)
+	must.True(t, got == "426" && f.field("upgrade") == "" && f.field("connection") == "", "over HTTP/2 %s %v", got, f.head)
 }
 
 // The unspecified address leads back to heed, and heed knows it.
@@ -121,12 +117,10 @@ func TestHeed_BrokenUploadIsNotBlamedOnTheSite(t *testing.T) {
 		c, prefix := r.raw(m)
 		path := "/broken-upload-" + string(m)
 		c.Send(rawRequest("POST", prefix, path, "Transfer-Encoding: chunked") + "-1\r\nx\r\n0\r\n\r\n")
-		if a := c.Answer("POST"); a.StatusCode != 400 {
-			t.Errorf("%s %s", a.Status, a.Body)
-		}
-		if e := r.records.target(t, path); !strings.HasPrefix(e.Outcome.Err, "client: ") || e.Outcome.Status != 400 {
-			t.Errorf("recorded as %+v", e.Outcome)
-		}
+		a := c.Answer("POST")
+		must.True(t, a.StatusCode == 400, "%s %s", a.Status, a.Body)
+		e := r.records.target(t, path)
+		must.True(t, strings.HasPrefix(e.Outcome.Err, "client: ") && e.Outcome.Status == 400, "recorded as %+v", e.Outcome)
 	})
 }
 
@@ -150,9 +144,8 @@ func TestHeed_WhoSpeaksInTheTunnelTrustsTheCA(t *testing.T) {
 		"\x00\x00\x04\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff") // a head that no decoder reads
 	c.Close()
 	e := r.records.await(t, "what came in the tunnel", func(*audit.Entry) bool { return true })
-	if e.Decision.Reason != rules.ReasonMalformed || !strings.Contains(e.Detail, "cannot be decoded") {
-		t.Errorf("recorded as %s: %s", e.Decision.Reason, e.Detail)
-	}
+	must.True(t, e.Decision.Reason == rules.ReasonMalformed && strings.Contains(e.Detail, "cannot be decoded"),
+		"recorded as %s: %s", e.Decision.Reason, e.Detail)
 }
 
 // What a site has sent of an answer is with the client before the site goes on,
@@ -175,12 +168,10 @@ func TestHeed_NothingIsHeldBackOfASlowAnswer(t *testing.T) {
 		defer resp.Body.Close()
 		goOn <- struct{}{}
 		piece := make([]byte, len("first "))
-		if _, err := io.ReadFull(resp.Body, piece); err != nil || string(piece) != "first " {
-			t.Fatalf("%q, %v", piece, err)
-		}
+		_, err := io.ReadFull(resp.Body, piece)
+		must.Need(t, err == nil && string(piece) == "first ", "%q, %v", piece, err)
 		goOn <- struct{}{}
-		if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) != 100000-len("first ") {
-			t.Errorf("%d octets more, %v", len(rest), err)
-		}
+		rest, err := io.ReadAll(resp.Body)
+		must.True(t, err == nil && len(rest) == 100000-len("first "), "%d octets more, %v", len(rest), err)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -48,9 +49,7 @@ func TestPROXY_TheClientIsTheOneOfTheHeader(t *testing.T) {
 			t.Errorf("%q: %s %s", sent, a.Status, a.Body)
 		}
 		all := r.records.all()
-		if len(all) != before+1 {
-			t.Fatalf("%q: %d entries", sent, len(all)-before)
-		}
+		must.Need(t, len(all) == before+1, "%q: %d entries", sent, len(all)-before)
 		if e := all[before]; !strings.HasPrefix(e.Client, want.client) || !strings.Contains(e.Detail, want.detail) || want.status == 400 && e.Decision.Reason != rules.ReasonMalformed {
 			t.Errorf("%q: %s, %v, %q", sent, e.Client, e.Decision.Reason, e.Detail)
 		}
@@ -66,9 +65,7 @@ func TestPROXY_ACheckThatOnlyConnectsIsNoRequest(t *testing.T) {
 		c.CloseWrite()
 		c.Closed()
 	}
-	if all := r.records.all(); len(all) > 0 {
-		t.Errorf("recorded: %+v", all)
-	}
+	must.Same(t, r.records.all(), nil, "recorded")
 }
 
 // A header is read within the time for heads, and a forged one from another address is no
@@ -77,18 +74,15 @@ func TestPROXY_AHeaderIsBoundedInTimeAndBelievedOnlyOfBalancers(t *testing.T) {
 	slow := newRig(t, hello, behindBalancers, func(c *Config) { c.Limits = limit.Limits{HeaderTime: 50 * time.Millisecond} })
 	c := testkit.Dial(t, slow.addr)
 	c.Send("PROXY TCP4 192")
-	if a := c.Answer("GET"); a.StatusCode != 400 || !strings.Contains(string(a.Body), "limits.header_time") {
-		t.Errorf("%s %s", a.Status, a.Body)
-	}
+	a := c.Answer("GET")
+	must.True(t, a.StatusCode == 400 && strings.Contains(string(a.Body), "limits.header_time"), "%s %s", a.Status, a.Body)
 	forged := newRig(t, hello, func(c *Config) { c.Balancers = []netip.Prefix{netip.MustParsePrefix("10.0.0.5/32")} })
 	c = testkit.Dial(t, forged.addr)
 	c.Send(header4 + publicPage)
-	if a := c.Answer("GET"); a.StatusCode != 400 || !strings.Contains(string(a.Body), "proxy_protocol") {
-		t.Errorf("%s %s", a.Status, a.Body)
-	}
-	if e := forged.records.all()[0]; !strings.HasPrefix(e.Client, "127.0.0.1:") || e.Decision.Reason != rules.ReasonMalformed {
-		t.Errorf("%+v", e)
-	}
+	a = c.Answer("GET")
+	must.True(t, a.StatusCode == 400 && strings.Contains(string(a.Body), "proxy_protocol"), "%s %s", a.Status, a.Body)
+	e := forged.records.all()[0]
+	must.True(t, strings.HasPrefix(e.Client, "127.0.0.1:") && e.Decision.Reason == rules.ReasonMalformed, "%+v", e)
 }
 
 // On a transparent listener the header names the original destination too.
@@ -99,19 +93,16 @@ func TestPROXY_TheDestinationOfARedirectedConnectionIsThatOfTheHeader(t *testing
 	})
 	c := testkit.Dial(t, at)
 	c.Send(header4 + originForm("/public", "site.test"))
-	if a := c.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("%s %s", a.Status, a.Body)
-	}
-	if e := r.records.target(t, "/public"); e.Client != "192.0.2.1:8080" || !strings.Contains(e.Detail, "198.51.100.7:80") {
-		t.Errorf("%s, %q", e.Client, e.Detail)
-	}
+	a := c.Answer("GET")
+	must.True(t, a.StatusCode == 200, "%s %s", a.Status, a.Body)
+	e := r.records.target(t, "/public")
+	must.True(t, e.Client == "192.0.2.1:8080" && strings.Contains(e.Detail, "198.51.100.7:80"), "%s, %q", e.Client, e.Detail)
 	tls := testkit.Dial(t, at)
 	tls.Send(strings.Replace(header4, " 80\r", " 443\r", 1))
 	inside := tls.TLS(r.trusting("site.test", "http/1.1"))
 	inside.Send(originForm("/private", "site.test"))
-	if a := inside.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("%s %s", a.Status, a.Body)
-	}
+	a = inside.Answer("GET")
+	must.True(t, a.StatusCode == 403, "%s %s", a.Status, a.Body)
 	for _, sent := range []string{originForm("/", "site.test"), local2 + originForm("/", "site.test")} {
 		c = testkit.Dial(t, at)
 		c.Send(sent)

@@ -271,9 +271,8 @@ func startRole(b testing.TB, name string, args ...string) *role {
 	must.OK(b, cmd.Start())
 	b.Cleanup(func() {
 		in.Close()
-		if err := cmd.Wait(); err != nil {
-			b.Errorf("%s: %v", name, err)
-		}
+		err := cmd.Wait()
+		must.True(b, err == nil, "%s: %v", name, err)
 	})
 	return &role{in, bufio.NewReader(out)}
 }
@@ -288,9 +287,7 @@ func (r *role) line(b testing.TB) string {
 func (r *role) run(b testing.TB, n int) {
 	b.Helper()
 	fmt.Fprintln(r.in, n)
-	if got := r.line(b); got != "done" {
-		b.Fatalf("client: %s", got)
-	}
+	must.Is(b, r.line(b), "done", "the client")
 }
 
 // benchOrigin serves two octets over HTTP and HTTPS/1.1 until its input ends.

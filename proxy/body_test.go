@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // A body that the site compressed arrives byte for byte, the Content-Length of HEAD is
@@ -44,13 +46,11 @@ func TestEncodedBodiesAreUntouched(t *testing.T) {
 				t.Errorf("%q: %d octets, %v", accept, len(a.body), a.Header)
 			}
 			got := strings.Join(r.site.last(t, "/page").Header["Accept-Encoding"], "|")
-			if want := strings.TrimPrefix(accept, "Accept-Encoding: "); got != want {
-				t.Errorf("the site was asked for encoding %q, the client wanted %q", got, want)
-			}
+			want := strings.TrimPrefix(accept, "Accept-Encoding: ")
+			must.True(t, got == want, "the site was asked for encoding %q, the client wanted %q", got, want)
 			head := r.ask(m, question{method: "HEAD", path: "/page", header: header})
-			if head.Header.Get("Content-Length") != a.Header.Get("Content-Length") || head.body != "" {
-				t.Errorf("HEAD: %v %q", head.Header, head.body)
-			}
+			must.True(t, head.Header.Get("Content-Length") == a.Header.Get("Content-Length") && head.body == "",
+				"HEAD: %v %q", head.Header, head.body)
 		}
 		a := r.ask(m, question{path: "/range", header: []string{"Range: bytes=2-5", "If-Range: \"x\""}})
 		sent := r.site.last(t, "/range").Header
@@ -86,11 +86,8 @@ func TestNoBodyWhereNoneBelongs(t *testing.T) {
 			}
 		}
 		c.Send(rawRequest("HEAD", prefix, "/head") + get(prefix, "/204"))
-		if a := c.Answer("HEAD"); a.Header.Get("Content-Length") != "1234" {
-			t.Errorf("HEAD: %v", a.Header)
-		}
-		if a := c.Answer("GET"); a.StatusCode != 204 {
-			t.Errorf("after HEAD: %s", a.Status)
-		}
+		a := c.Answer("HEAD")
+		must.True(t, a.Header.Get("Content-Length") == "1234", "HEAD: %v", a.Header)
+		must.Status(t, c.Answer("GET").Response, 204, "after HEAD")
 	})
 }

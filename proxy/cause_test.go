@@ -12,6 +12,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/judge/acl"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 )
 
@@ -94,11 +95,8 @@ func TestHeed_ARefusalSaysWhatBecameOfRobotsTxt(t *testing.T) {
 	})
 	for name, want := range answers {
 		a := r.in(t).ask(plain, question{host: name, path: "/page", header: []string{"Accept: text/plain"}})
-		if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.body, ": "+want.says) {
-			t.Errorf("%s: %s\n%s\nwant %s", name, a.Status, a.body, want.says)
-		}
-		if strings.ContainsAny(a.body, "\u202e\u0080") || !utf8.ValidString(a.body) {
-			t.Errorf("%s: %q", name, a.body)
-		}
+		must.True(t, a.StatusCode == http.StatusServiceUnavailable && strings.Contains(a.body, ": "+want.says),
+			"%s: %s\n%s\nwant %s", name, a.Status, a.body, want.says)
+		must.True(t, !strings.ContainsAny(a.body, "\u202e\u0080") && utf8.ValidString(a.body), "%s: %q", name, a.body)
 	}
 }

@@ -60,9 +60,8 @@ func TestRFC9209_ForgedMembersAcrossLines(t *testing.T) {
 	})
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
-		if got := a.Header["Proxy-Status"]; len(got) != 1 || got[0] != "cdn" {
-			t.Errorf("%q", got)
-		}
+		got := a.Header["Proxy-Status"]
+		must.True(t, len(got) == 1 && got[0] == "cdn", "%q", got)
 	})
 }
 
@@ -116,13 +115,11 @@ func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {
 			!strings.HasPrefix(a.body, "TRACE /last/"+string(m)+" HTTP/") || !strings.Contains(a.body, "\r\nX-Seen: by heed\r\n") {
 			t.Errorf("TRACE: %s %v %q", a.Status, a.Header, a.body)
 		}
-		if strings.Contains(a.body, "secret") || strings.Contains(a.body, "eDp5") {
-			t.Errorf("the answer to TRACE contains secrets: %q", a.body)
-		}
+		must.True(t, !strings.Contains(a.body, "secret") && !strings.Contains(a.body, "eDp5"),
+			"the answer to TRACE contains secrets: %q", a.body)
 		o := r.ask(m, question{method: "OPTIONS", path: "/last/" + string(m), header: header})
-		if proxyStatusOf(t, o.Header) != "proxy_internal_response" || o.StatusCode != 200 || o.body != "" {
-			t.Errorf("OPTIONS: %s %v %q", o.Status, o.Header, o.body)
-		}
+		must.True(t, proxyStatusOf(t, o.Header) == "proxy_internal_response" && o.StatusCode == 200 && o.body == "",
+			"OPTIONS: %s %v %q", o.Status, o.Header, o.body)
 		must.Status(t, r.ask(m, question{method: "TRACE", path: "/private", header: header}).Response, 403, "a disallowed TRACE")
 		for sent, want := range map[string]string{"7": "6", "1": "0", "x": "x", "-1": "-1"} {
 			path := fmt.Sprintf("/on/%s/%s", sent, m)
@@ -152,9 +149,8 @@ func TestTrailersCarryNoFieldsOfTheHead(t *testing.T) {
 			}
 			c.Send(requestTo("h1.test", "POST", prefix, "/up", header...) + "2\r\nok\r\n0\r\nX-Sum: 1\r\nProxy-Authorization: " + secret + "\r\nUser-Agent: BadBot\r\n\r\n")
 			c.Answer("POST")
-			if trailer := <-got; trailer.Get("X-Sum") != "1" || len(trailer) != 1 {
-				t.Errorf("announced %q: the site got %v", announced, trailer)
-			}
+			trailer := <-got
+			must.True(t, trailer.Get("X-Sum") == "1" && len(trailer) == 1, "announced %q: the site got %v", announced, trailer)
 		}
 	})
 }

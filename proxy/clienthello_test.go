@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -84,9 +85,8 @@ func TestHeed_AHelloThatIsRejectedIsToldWithItsFault(t *testing.T) {
 			at := r.redirectedTo(elsewhere+":443", nil)
 			for _, c := range []*testkit.Conn{testkit.Dial(t, r.addr).Connect("site.test.:443"), testkit.Dial(t, at)} {
 				c.Send(rawHello(50, hello.extensions...))
-				if alert := c.Rest(); len(alert) != 7 || alert[0] != 21 { // RFC 8446 §6
-					t.Errorf("in place of an alert: %q", alert)
-				}
+				alert := c.Rest()
+				must.True(t, len(alert) == 7 && alert[0] == 21, "in place of an alert: %q", alert) // RFC 8446 §6
 			}
 			for _, redirected := range []bool{false, true} {
 				e := r.records.await(t, name, func(e *audit.Entry) bool { return strings.Contains(e.Detail, "redirected connection") == redirected })
@@ -111,14 +111,12 @@ func TestHelloOf(t *testing.T) {
 				t.Fatalf("%d octets of %d, the next is %x: %+v, %d", end, len(octets), have, h, want)
 			}
 		}
-		if h, want := helloOf([]byte(octets + "more")); h == nil || want != 0 || h.name() != "site.test" || h.fault != "" {
-			t.Errorf("records of %d: %+v, %d", size+1, h, want)
-		}
+		h, want := helloOf([]byte(octets + "more"))
+		must.True(t, h != nil && want == 0 && h.name() == "site.test" && h.fault == "", "records of %d: %+v, %d", size+1, h, want)
 	}
 	for _, text := range []string{"GET / HTTP/1.1\r\n", "\x16\x03\x01\x00\x01\x02", "\x16\x03\x01\x00\x04\x01\x00\x00\x00", strings.Repeat("\x16\x03\x01\x00\x00", maxHello/5+1)} {
-		if h, want := helloOf([]byte(text)); h != nil || want != 0 {
-			t.Errorf("%.20q: %+v, %d", text, h, want)
-		}
+		h, want := helloOf([]byte(text))
+		must.True(t, h == nil && want == 0, "%.20q: %+v, %d", text, h, want)
 	}
 }
 
@@ -136,9 +134,7 @@ func TestHeed_ATunnelPassesAHelloThatHeedCannotTake(t *testing.T) {
 		octets := rawHello(50, namesOf(names...))
 		c.Send(octets)
 		c.CloseWrite()
-		if got := <-came; got != octets {
-			t.Errorf("%s: %q came", name, got)
-		}
+		must.Equal(t, <-came, octets, "%s: what came", name)
 	}
 	c := testkit.Dial(t, r.addr).Connect("odd.test:443")
 	c.Send(rawHello(1<<10, namesOf("odd.test", "site.test")))

@@ -221,9 +221,7 @@ func TestAnAuthenticatedConnectionServesItsClientOnly(t *testing.T) {
 			alice, bob := r.intranetClient(m), r.intranetClient(m)
 			alice.authenticate(t, scheme, "alice")
 			for began := time.Now(); time.Since(began) < 60*time.Millisecond; { // longer than any silence that frees a connection
-				if got := bob.ask("/page", ""); got != "401" {
-					t.Fatalf("%s: while alice stays, another client reads %q", scheme, got)
-				}
+				must.Is(t, bob.ask("/page", ""), "401", "%s: what another client reads while alice stays", scheme)
 			}
 			must.Equal(t, alice.ask("/page", ""), "200 hello alice", "%s: later alice reads", scheme)
 			alice.leave()
@@ -244,9 +242,8 @@ func TestTwoClientsAuthenticateTwoConnections(t *testing.T) {
 			} {
 				for name, c := range map[string]intranetClient{"carl": carl, "dora": dora} {
 					want := strings.ReplaceAll(step.want, "%s", name)
-					if got := c.ask("/page", strings.ReplaceAll(step.authorization, "%s", name)); got != want {
-						t.Fatalf("%s with %q reads %q", name, step.authorization, got)
-					}
+					got := c.ask("/page", strings.ReplaceAll(step.authorization, "%s", name))
+					must.Need(t, got == want, "%s with %q reads %q", name, step.authorization, got)
 				}
 			}
 			carl.leave()
@@ -260,13 +257,10 @@ func TestTwoClientsAuthenticateTwoConnections(t *testing.T) {
 func TestASessionBasedConnectionServesItsClientOnly(t *testing.T) {
 	intranetWays(t, func(t *testing.T, r *rig, in *intranet, m mode) {
 		eve, bob := r.intranetClient(m), r.intranetClient(m)
-		if got := eve.ask("/session", ""); got != "200 hello eve" {
-			t.Fatalf("eve reads %q", got)
-		}
+		got := eve.ask("/session", "")
+		must.Need(t, got == "200 hello eve", "eve reads %q", got)
 		for began := time.Now(); time.Since(began) < 60*time.Millisecond; {
-			if got := bob.ask("/page", ""); got != "401" {
-				t.Fatalf("another client reads %q", got)
-			}
+			must.Is(t, bob.ask("/page", ""), "401", "what another client reads")
 		}
 		eve.leave()
 		testkit.Until(t, "the connection of eve is closed", func() bool { return in.bound.Load() == 0 })

@@ -50,16 +50,14 @@ func TestHTTP10(t *testing.T) {
 			c, prefix := r.in(t).raw(m)
 			c.Send("GET " + prefix + path + " HTTP/1.0\r\nHost: site.test\r\n\r\n")
 			a := c.Answer("GET")
-			if len(a.TransferEncoding) > 0 || !strings.Contains(string(a.Body), want) {
-				t.Errorf("%s: %s %v %q", path, a.Proto, a.TransferEncoding, a.Body)
-			}
+			must.True(t, len(a.TransferEncoding) == 0 && strings.Contains(string(a.Body), want),
+				"%s: %s %v %q", path, a.Proto, a.TransferEncoding, a.Body)
 			c.Closed()
 		}
 		c, prefix := r.in(t).raw(m)
 		c.Send("GET " + prefix + "/page HTTP/1.0\r\nHost: site.test\r\nConnection: keep-alive\r\n\r\n")
-		if a := c.Answer("GET"); a.Header.Get("Connection") != "keep-alive" {
-			t.Errorf("keep-alive of HTTP/1.0: %v", a.Header)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.Header.Get("Connection") == "keep-alive", "keep-alive of HTTP/1.0: %v", a.Header)
 		c.Send("GET " + prefix + "/page HTTP/1.0\r\n\r\n") // HTTP/1.0 knows no Host
 		must.Status(t, c.Answer("GET").Response, 200, "without Host")
 	})
@@ -77,21 +75,16 @@ func TestConnectionCloseIsPerHop(t *testing.T) {
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/closing"))
-		if a := c.Answer("GET"); a.StatusCode != 200 || a.Close {
-			t.Errorf("the site's close went through: %s", a.Status)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 200 && !a.Close, "the site's close went through: %s", a.Status)
 		c.Send(get(prefix, "/page", "Connection: close"))
-		if a := c.Answer("GET"); a.StatusCode != 200 || !a.Close {
-			t.Errorf("%s close %v", a.Status, a.Close)
-		}
+		a = c.Answer("GET")
+		must.True(t, a.StatusCode == 200 && a.Close, "%s close %v", a.Status, a.Close)
 		c.Closed()
-		if got := r.site.last(t, "/page").Header.Get("Connection"); got != "" {
-			t.Errorf("the client's Connection: %q reached the site", got)
-		}
+		must.Equal(t, r.site.last(t, "/page").Header.Get("Connection"), "", "the client's Connection at the site")
 	})
-	if a := r.ask(mitmH2, question{path: "/closing"}); a.StatusCode != 200 {
-		t.Error(a.Status)
-	}
+	a := r.ask(mitmH2, question{path: "/closing"})
+	must.True(t, a.StatusCode == 200, "%s", a.Status)
 }
 
 // What a client sends along with its CONNECT is the beginning of the tunnel:
@@ -102,9 +95,7 @@ func TestBytesSentWithConnectAreNotLost(t *testing.T) {
 	t.Run("plain", func(t *testing.T) {
 		c := testkit.Dial(t, r.addr)
 		c.Send(fmt.Sprintf(connect, "80", "80") + get("", "/page") + get("", "/private"))
-		if resp := c.Head("CONNECT"); resp.StatusCode != 200 {
-			t.Fatal(resp.Status)
-		}
+		must.Is(t, c.Head("CONNECT").StatusCode, 200)
 		for _, want := range []int{200, 403} {
 			must.Status(t, c.Answer("GET").Response, want)
 		}
@@ -114,9 +105,7 @@ func TestBytesSentWithConnectAreNotLost(t *testing.T) {
 		c.Conn = &earlyConn{Conn: c.Conn, r: bufio.NewReader(c.Conn), head: fmt.Sprintf(connect, "443", "443")}
 		s := c.TLS(r.trusting("site.test", "http/1.1"))
 		s.Send(get("", "/page"))
-		if a := s.Answer("GET"); a.StatusCode != 200 {
-			t.Error(a.Status)
-		}
+		must.Status(t, s.Answer("GET").Response, 200)
 	})
 }
 

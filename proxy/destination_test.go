@@ -31,8 +31,7 @@ func rigIn(t *testing.T, n *testkit.Network, d *acl.Destinations, more ...func(*
 
 func destination(t *testing.T, text string) acl.Destination {
 	t.Helper()
-	d := must.Get(acl.ParseDestination(text))(t)
-	return d
+	return must.Get(acl.ParseDestination(text))(t)
 }
 
 // Nothing that a client can write leads into heed's network, in any mode: no
@@ -57,21 +56,17 @@ func TestDestination_PrivateOnesAreRefusedInEveryMode(t *testing.T) {
 				if a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "destination_ip_prohibited" || !strings.Contains(a.body, class+" address") {
 					t.Errorf("%s%s: %s %s", host, path, a.Status, a.body)
 				}
-				if !strings.Contains(host, "127.") && strings.Contains(a.body, "127.2.0.1") {
-					t.Errorf("%s: the client learns where the name leads: %s", host, a.body)
-				}
+				must.True(t, strings.Contains(host, "127.") || !strings.Contains(a.body, "127.2.0.1"),
+					"%s: the client learns where the name leads: %s", host, a.body)
 			}
 			e := r.records.await(t, host, func(e *audit.Entry) bool {
 				return e.Target == "/page-"+string(m) && strings.Contains(e.Detail, class) && e.Decision.Reason == rules.ReasonDestination
 			})
-			if e.Decision.Verdict != rules.Refuse || e.Policy == nil && e.Judged != audit.NotJudged {
-				t.Errorf("record of %s: %+v", host, e)
-			}
+			must.True(t, e.Decision.Verdict == rules.Refuse && (e.Policy != nil || e.Judged == audit.NotJudged),
+				"record of %s: %+v", host, e)
 		})
 	}
-	if len(n.Outside()) > 0 {
-		t.Errorf("dialled %v", n.Outside())
-	}
+	must.True(t, len(n.Outside()) == 0, "dialled %v", n.Outside())
 }
 
 // A tunnel that heed does not look into leads no further than anything else.
@@ -86,13 +81,10 @@ func TestDestination_PrivateOnesAreRefusedToTunnels(t *testing.T) {
 		if a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "destination_ip_prohibited" || !strings.Contains(string(a.Body), "private address") {
 			t.Errorf("%s: %s %s", host, a.Status, a.Body)
 		}
-		if e := r.connectTo(host); !strings.Contains(e.Detail+e.Outcome.Err, "a private address") {
-			t.Errorf("record of %s: %+v", host, e)
-		}
+		e := r.connectTo(host)
+		must.True(t, strings.Contains(e.Detail+e.Outcome.Err, "a private address"), "record of %s: %+v", host, e)
 	}
-	if len(n.Outside()) > 0 {
-		t.Errorf("dialled %v", n.Outside())
-	}
+	must.True(t, len(n.Outside()) == 0, "dialled %v", n.Outside())
 }
 
 // A name may move between the look at its robots.txt and the request.
@@ -113,12 +105,10 @@ func TestDestination_IsCheckedAtEachDial(t *testing.T) {
 	}
 	n.Rename("site.test", "127.2.0.1")
 	a := r.ask(plain, question{host: "site.test:" + port, path: "/moved"})
-	if a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "destination_ip_prohibited" || asked.Load() != 1 {
-		t.Errorf("%s %s, %d requests", a.Status, a.body, asked.Load())
-	}
-	if e := r.records.target(t, "/moved"); !strings.Contains(e.Outcome.Err, "127.2.0.1, a private address") {
-		t.Errorf("record %+v", e.Outcome)
-	}
+	must.True(t, a.StatusCode == 502 && proxyStatusOf(t, a.Header) == "destination_ip_prohibited" && asked.Load() == 1,
+		"%s %s, %d requests", a.Status, a.body, asked.Load())
+	e := r.records.target(t, "/moved")
+	must.True(t, strings.Contains(e.Outcome.Err, "127.2.0.1, a private address"), "record %+v", e.Outcome)
 }
 
 // Of several addresses only those are dialled that may be.
@@ -129,9 +119,8 @@ func TestDestination_OfSeveralAddressesAPermittedOneIsDialled(t *testing.T) {
 	n.ServeAt("127.2.0.1:"+port, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
 	r := rigIn(t, n, &acl.Destinations{})
 	a := r.ask(plain, question{host: "site.test:" + port, path: "/doc"})
-	if a.StatusCode != 200 || inside.Load() > 0 || len(n.Outside()) > 0 {
-		t.Errorf("%s %s, %d requests inside, dialled %v", a.Status, a.body, inside.Load(), n.Outside())
-	}
+	must.True(t, a.StatusCode == 200 && inside.Load() == 0 && len(n.Outside()) == 0,
+		"%s %s, %d requests inside, dialled %v", a.Status, a.body, inside.Load(), n.Outside())
 }
 
 // What the operator allows is reached, in traffic and for robots.txt.
@@ -148,7 +137,6 @@ func TestDestination_ExceptionsAreReached(t *testing.T) {
 		must.Equal(t, a.StatusCode, want, "%s: %s %s", host, a.Status, a.body)
 	}
 	must.Contain(t, r.ask(plain, question{host: "bad.test:" + port, path: "/doc"}).body, "list of places")
-	if e := r.records.await(t, "bad.test", func(e *audit.Entry) bool { return e.Host == "bad.test:"+port }); e.Policy != nil {
-		t.Error("the robots.txt of a refused name was asked for")
-	}
+	e := r.records.await(t, "bad.test", func(e *audit.Entry) bool { return e.Host == "bad.test:"+port })
+	must.True(t, e.Policy == nil, "the robots.txt of a refused name was asked for")
 }

@@ -35,12 +35,9 @@ func TestTruncatedAnswersNeverLookWhole(t *testing.T) {
 			for _, path := range []string{"/length/", "/chunked/"} {
 				path += host + "/" + string(m)
 				a := r.in(t).ask(m, question{host: host, path: path})
-				if a.err == nil {
-					t.Errorf("%s %s: a clean end after %q", host, path, a.body)
-				}
-				if a.StatusCode != 200 || a.body != "begun" {
-					t.Errorf("%s %s: %s %q: what did arrive is the client's", host, path, a.Status, a.body)
-				}
+				must.True(t, a.err != nil, "%s %s: a clean end after %q", host, path, a.body)
+				must.True(t, a.StatusCode == 200 && a.body == "begun",
+					"%s %s: %s %q: what did arrive is the client's", host, path, a.Status, a.body)
 				e := r.records.target(t, path)
 				if o := e.Outcome; !o.Truncated || !strings.HasPrefix(o.Err, "site: ") || o.Status != 200 || o.BytesOut != 5 || !o.FromSite {
 					t.Errorf("record of %s: %+v", path, o)
@@ -65,9 +62,7 @@ func TestTruncatedUploadNeverLooksWhole(t *testing.T) {
 			c.Close()
 			select {
 			case err := <-ended:
-				if err == nil {
-					t.Errorf("the site took %q for a whole upload", part)
-				}
+				must.True(t, err != nil, "the site took %q for a whole upload", part)
 			case <-time.After(testkit.Patience):
 				t.Fatal("the site was not told that the client had left")
 			}
@@ -139,18 +134,14 @@ func TestSiteFailuresAreDistinguished(t *testing.T) {
 					t.Errorf("%s with %q, want %d with %q\n%s", a.Status, got, f.status, f.errorType, a.body)
 				}
 				told := a.Status + fmt.Sprint(a.Header) + a.body
-				if leak := inside.FindString(told); leak != "" {
-					t.Errorf("the answer contains %q: %s", leak, told)
-				}
-				if a.ContentLength != int64(len(a.body)) {
-					t.Errorf("Content-Length %d, %d octets", a.ContentLength, len(a.body))
-				}
+				leak := inside.FindString(told)
+				must.True(t, leak == "", "the answer contains %q: %s", leak, told)
+				must.True(t, a.ContentLength == int64(len(a.body)),
+					"Content-Length %d, %d octets", a.ContentLength, len(a.body))
 				e := r.records.await(t, f.host+path, func(e *audit.Entry) bool {
 					return e.Host == f.host && e.Target == path && e.Scheme == m.scheme() && e.Outcome.Status == f.status
 				})
-				if e.Outcome.FromSite || e.Detail == "" && e.Outcome.Err == "" {
-					t.Errorf("record %+v", e)
-				}
+				must.True(t, !e.Outcome.FromSite && (e.Detail != "" || e.Outcome.Err != ""), "record %+v", e)
 			})
 		}
 	})
@@ -231,9 +222,8 @@ func TestFailureDoesNotWaitForTheBody(t *testing.T) {
 		for _, path := range []string{"/robots.txt", "/page"} { // robots.txt fails in forward, all else before
 			c, prefix := r.in(t).rawTo(m, "refused.test")
 			c.Send(requestTo("refused.test", "POST", prefix, path, "Content-Length: 100"))
-			if a := c.Answer("POST"); a.StatusCode != 502 || !a.Close {
-				t.Errorf("%s: %s close %v", path, a.Status, a.Close)
-			}
+			a := c.Answer("POST")
+			must.True(t, a.StatusCode == 502 && a.Close, "%s: %s close %v", path, a.Status, a.Close)
 			c.Closed()
 		}
 	})
@@ -253,9 +243,8 @@ func TestRFC9309_UnreachableRulesAre503(t *testing.T) {
 		if a.StatusCode != 503 || proxyStatusOf(t, a.Header) != "http_request_denied" || a.Header.Get("Retry-After") == "" {
 			t.Errorf("%s %v", a.Status, a.Header)
 		}
-		if !strings.Contains(a.body, `"retry": "after"`) || !strings.Contains(a.body, "robots-unreachable") {
-			t.Errorf("%s", a.body)
-		}
+		must.True(t, strings.Contains(a.body, `"retry": "after"`) && strings.Contains(a.body, "robots-unreachable"),
+			"%s", a.body)
 	})
 	for _, seen := range r.site.reached() {
 		t.Errorf("the site saw %s", seen)
@@ -276,12 +265,8 @@ func TestHeed_NothingHappensUnrecorded(t *testing.T) {
 			must.Lack(t, a.body, "secret", "the answer contains the operator's path")
 		}
 	})
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
-	if all := r.records.all(); len(all) > 0 {
-		t.Errorf("Ended was called for what Decided refused: %v", all)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site saw")
+	must.Same(t, r.records.all(), nil, "Ended was called for what Decided refused")
 }
 
 // A client that leaves while the site is silent frees the site's connection at
@@ -304,9 +289,8 @@ func TestClientThatLeavesCancelsTheSite(t *testing.T) {
 		case <-time.After(testkit.Patience):
 			t.Fatal("the site was not told")
 		}
-		if e := r.records.target(t, path); !strings.HasPrefix(e.Outcome.Err, "client: ") {
-			t.Errorf("record %+v", e.Outcome)
-		}
+		e := r.records.target(t, path)
+		must.True(t, strings.HasPrefix(e.Outcome.Err, "client: "), "record %+v", e.Outcome)
 	})
 }
 

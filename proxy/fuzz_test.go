@@ -111,9 +111,8 @@ func (r *rig) throw(m mode, data []byte) {
 	}()
 	c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	if _, err := io.Copy(io.Discard, c); err != nil {
-		if e, ok := err.(net.Error); ok && e.Timeout() {
-			r.t.Errorf("%s: the connection does not end", m)
-		}
+		e, ok := err.(net.Error)
+		must.True(r.t, !ok || !e.Timeout(), "%s: the connection does not end", m)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // lastStream is an answer whose reset ends only after told has returned, which reports
@@ -43,9 +44,7 @@ func TestHeed_AStreamThatEndsWhileItIsBeingResetHoldsNothingUp(t *testing.T) {
 	defer tun.streams.timer.Stop()
 	s.note(time.Now().Add(-2 * r.proxy.config.Limits.ReadTime))
 	tun.sweep()
-	if <-late {
-		t.Error("telling that no stream is left waits for the reset of one")
-	}
+	must.True(t, !<-late, "telling that no stream is left waits for the reset of one")
 }
 
 // A stream that its client took back before its handler came to run leaves a
@@ -58,21 +57,15 @@ func TestHeed_AStreamTakenBackAtOnceLeavesAnIdleConnection(t *testing.T) {
 	early := tun.watch(w)
 	defer tun.streams.timer.Stop()
 	tun.unwatch(early, true)
-	if !tun.streams.idle {
-		t.Error("it counts as one whose answer waits to be read")
-	}
+	must.True(t, tun.streams.idle, "it counts as one whose answer waits to be read")
 	running := tun.watch(w)
 	tun.streams.idled()
 	tun.streams.idled() // of the second, too, which net/http has seen end before the handlers of both come on
 	tun.unwatch(running, true)
 	second := tun.watch(w)
 	tun.unwatch(second, true)
-	if !tun.streams.idle {
-		t.Error("one of an earlier time counts among those of this")
-	}
+	must.True(t, tun.streams.idle, "one of an earlier time counts among those of this")
 	slow := tun.watch(w)
 	tun.unwatch(slow, false) // its answer is still on its way
-	if tun.streams.idle {
-		t.Error("an answer that waits to be read is overlooked")
-	}
+	must.True(t, !tun.streams.idle, "an answer that waits to be read is overlooked")
 }

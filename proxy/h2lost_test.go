@@ -83,9 +83,8 @@ func TestHeed_AFloodOfStreamsCostsItsConnectionAndFewRecords(t *testing.T) {
 	must.Equal(t, f.away(), http2.ErrCodeProtocol, "ended with")
 	close(wait)
 	all := fmt.Sprintf("limit requests_per_client (%d) reached; %d requests of the connection got no answer", requests, lost-(requests-streams))
-	if e := r.records.await(t, all, func(e *audit.Entry) bool { return e.Detail == all }); e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" {
-		t.Errorf("recorded as %+v", e)
-	}
+	e := r.records.await(t, all, func(e *audit.Entry) bool { return e.Detail == all })
+	must.True(t, e.Decision.Reason == rules.ReasonLimit && e.Host == "site.test", "recorded as %+v", e)
 	must.Equal(t, h.inside.Load(), requests-streams, "records wait")
 	close(h.free)
 	r.awaitLoad("the end of the records", func(s limit.Status) bool { return s.Requests == 0 })
@@ -112,9 +111,7 @@ func TestHeed_ManyRequestsTakenBackCostTheConnection(t *testing.T) {
 			takeBack()
 		}
 		for range back {
-			if got := f.ask(fields("GET", "/fine")...); got != "200" {
-				t.Fatalf("%q", got)
-			}
+			must.Is(t, f.ask(fields("GET", "/fine")...), "200")
 		}
 	}
 	for range back + 1 {
@@ -122,9 +119,8 @@ func TestHeed_ManyRequestsTakenBackCostTheConnection(t *testing.T) {
 	}
 	must.Equal(t, f.away(), http2.ErrCodeProtocol, "ended with")
 	says := fmt.Sprintf("taken back more than %d requests", back)
-	if e := r.records.await(t, says, func(e *audit.Entry) bool { return strings.Contains(e.Detail, says) }); e.Decision.Reason != rules.ReasonMalformed || e.Host != "site.test" {
-		t.Errorf("recorded as %+v", e)
-	}
+	e := r.records.await(t, says, func(e *audit.Entry) bool { return strings.Contains(e.Detail, says) })
+	must.True(t, e.Decision.Reason == rules.ReasonMalformed && e.Host == "site.test", "recorded as %+v", e)
 }
 
 // A client that has thousands of requests at a time does not delay another one: few of them
@@ -181,9 +177,7 @@ func TestRFC9113_AStreamAboveTheLimitIsRecorded(t *testing.T) {
 	for range 5 { // one of two is open
 		must.Equal(t, f.ask(fields("GET", "/fine")...), "200", "after it")
 	}
-	if n := r.proxy.config.Load.Status().Reached["streams"]; n != 2 {
-		t.Errorf("reached %d times", n)
-	}
+	must.Equal(t, r.proxy.config.Load.Status().Reached["streams"], 2, "times reached")
 	testkit.Until(t, "each of nine requests has its entry", func() bool { return len(r.records.all()) == 9 })
 }
 
@@ -195,9 +189,7 @@ func TestRFC9113_ARequestOnASkippedStreamIsRecorded(t *testing.T) {
 	f.next = 5
 	must.Equal(t, f.ask(fields("GET", "/fine")...), "200")
 	f.open(3, true, fields("GET", "/skipped")...)
-	if why := f.away(); why != http2.ErrCodeProtocol {
-		t.Error(why)
-	}
+	must.Equal(t, f.away(), http2.ErrCodeProtocol)
 	e := r.records.target(t, "/skipped")
 	if e.Decision.Reason != rules.ReasonMalformed || e.Method != "GET" || e.UserAgent != "ExampleBot/4" || !strings.Contains(e.Detail, "passed over") {
 		t.Errorf("recorded as %+v", e)
@@ -211,9 +203,7 @@ func TestRFC9113_BrokenTrailersAreNoRequest(t *testing.T) {
 	f.open(1, false, fields("POST", "/upload", "trailer", "t")...)
 	f.sent(f.WriteData(1, false, []byte("content")))
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(f.block("t", "1"), 0x80), EndStream: true, EndHeaders: true}))
-	if why := f.away(); why != http2.ErrCodeCompression {
-		t.Error(why)
-	}
+	must.Equal(t, f.away(), http2.ErrCodeCompression)
 	e := r.records.await(t, "the end of the upload", func(e *audit.Entry) bool { return e.Target == "/upload" && e.Outcome.Err != "" })
 	must.Equal(t, e.Method, "POST", "recorded as %+v", e)
 	must.Equal(t, len(r.records.all()), 1, "entries")
@@ -232,9 +222,8 @@ func TestHeed_AnnouncedTrailersKeepNoAnswerBack(t *testing.T) {
 		for _, m := range rawModes {
 			c, prefix := r.raw(m)
 			c.Send("POST " + prefix + "/chunked HTTP/1.1\r\nHost: site.test\r\nTrailer: " + names + "\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-			if got := c.Answer("POST").StatusCode; got != 200 && !strings.Contains(names, "content-length") {
-				t.Errorf("%q in %s: %d", names, m, got)
-			}
+			got := c.Answer("POST").StatusCode
+			must.True(t, got == 200 || strings.Contains(names, "content-length"), "%q in %s: %d", names, m, got)
 		}
 	}
 }
@@ -255,22 +244,15 @@ func TestHeed_AnUnfinishedHeadLeavesOtherDownloadsAlone(t *testing.T) {
 	f.sent(f.WriteWindowUpdate(0, 16<<10)) // for what answers the late one
 	head := f.block(fields("GET", "/late", "x", strings.Repeat("~", 2000))...)
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: head[:1000]}))
-	if got := f.answer(3); got != "408" {
-		t.Fatalf("%q", got)
-	}
+	must.Is(t, f.answer(3), "408")
 	f.sent(f.WriteContinuation(3, true, head[1000:]))
 	f.sent(f.WriteData(3, false, []byte("content of the request that was answered")))
 	f.open(5, true, fields("GET", "/after")...) // of which the client has heard that it is not taken
 	f.sent(f.WriteWindowUpdate(0, 2*size))
 	f.sent(f.WriteWindowUpdate(1, 2*size))
-	if got := f.answer(1); got != "" { // its head has come before
-		t.Errorf("%q", got)
-	}
+	must.Equal(t, f.answer(1), "") // its head has come before
 	e := r.records.await(t, "the end of the download", func(e *audit.Entry) bool { return e.Target == "/large" && e.Outcome.BytesOut > 0 })
-	if e.Outcome.BytesOut != size || e.Outcome.Truncated || e.Outcome.Err != "" {
-		t.Errorf("recorded as %+v", e.Outcome)
-	}
-	if e := r.records.target(t, "/late"); e.Outcome.Status != 408 {
-		t.Errorf("recorded as %+v", e)
-	}
+	must.True(t, e.Outcome.BytesOut == size && !e.Outcome.Truncated && e.Outcome.Err == "", "recorded as %+v", e.Outcome)
+	e = r.records.target(t, "/late")
+	must.True(t, e.Outcome.Status == 408, "recorded as %+v", e)
 }

@@ -90,9 +90,7 @@ func (f *rawH2) answer(stream uint32) (status string) {
 		case *http2.RSTStreamFrame:
 			return "reset"
 		case *http2.GoAwayFrame:
-			if frame.ErrCode != http2.ErrCodeNo {
-				f.t.Fatal(frame.ErrCode)
-			}
+			must.Need(f.t, frame.ErrCode == http2.ErrCodeNo, "%v", frame.ErrCode)
 		}
 		if frame.Header().Flags.Has(http2.FlagDataEndStream) { // of HEADERS too
 			return status
@@ -128,9 +126,7 @@ func TestRFC9113_AStreamThatIsNoRequestLeadsNowhere(t *testing.T) {
 		must.Equal(t, f.ask(append(append([]string{}, good...), "/fine")...), "200", "after %q", bad)
 	}
 	for _, seen := range r.site.reached() {
-		if !strings.Contains(seen, "/fine") && !strings.Contains(seen, "/robots.txt") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.True(t, strings.Contains(seen, "/fine") || strings.Contains(seen, "/robots.txt"), "the site saw %s", seen)
 	}
 }
 
@@ -200,9 +196,7 @@ func TestRFC9113_AMalformedStreamHasAFullAnswerAndEntry(t *testing.T) {
 		})
 	}
 	for _, e := range r.records.all() {
-		if e.Decision.Verdict == rules.Refuse && !seen[e.ID.String()] {
-			t.Errorf("one record too many: %+v", e)
-		}
+		must.True(t, e.Decision.Verdict != rules.Refuse || seen[e.ID.String()], "one record too many: %+v", e)
 	}
 	for _, seen := range r.site.reached() {
 		must.Lack(t, seen, "/bad", "the site saw")
@@ -217,9 +211,7 @@ func TestRFC9113_ABrokenHeaderBlockIsRecorded(t *testing.T) {
 	for {
 		frame := must.Get(f.ReadFrame())(t)
 		if away, ok := frame.(*http2.GoAwayFrame); ok {
-			if away.ErrCode != http2.ErrCodeCompression {
-				t.Error(away.ErrCode)
-			}
+			must.Equal(t, away.ErrCode, http2.ErrCodeCompression)
 			break
 		}
 	}
@@ -244,9 +236,7 @@ func TestHeed_TheRecordOfABrokenHeaderBlockWaitsAlone(t *testing.T) {
 	for err == nil {
 		_, err = f.ReadFrame()
 	}
-	if n := len(r.records.all()); n != 0 {
-		t.Errorf("the connection ended after its record: %d entries", n)
-	}
+	must.Equal(t, len(r.records.all()), 0, "entries of a connection that ended after its record")
 	r.proxy.endLasting() // as a stop does
 	r.records.await(t, "the broken block", func(e *audit.Entry) bool { return e.Target == "/broken" })
 }
@@ -260,15 +250,12 @@ func TestHeed_UnfinishedHeadsInHTTP2Count(t *testing.T) {
 	block := f.block(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/slow", "x", strings.Repeat("~", 10<<10))
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:9<<10], EndStream: true}))
 	r.awaitLoad("an unfinished head", func(s limit.Status) bool { return s.UnfinishedHeads > 9<<10 && s.UnfinishedHeads < 30<<10 })
-	if got := f.answer(1); got != "408" || !strings.Contains(string(f.body), "limit header_time") {
-		t.Errorf("%q %q", got, f.body)
-	}
-	if s := r.proxy.config.Load.Status(); s.UnfinishedHeads != 0 || s.Reached["header_time"] != 1 {
-		t.Errorf("%+v", s)
-	}
-	if e := r.records.target(t, "/slow"); e.Decision.Reason != rules.ReasonLimit || e.Outcome.Status != 408 || e.Method != "GET" {
-		t.Errorf("recorded as %+v", e)
-	}
+	got := f.answer(1)
+	must.True(t, got == "408" && strings.Contains(string(f.body), "limit header_time"), "%q %q", got, f.body)
+	s := r.proxy.config.Load.Status()
+	must.True(t, s.UnfinishedHeads == 0 && s.Reached["header_time"] == 1, "%+v", s)
+	e := r.records.target(t, "/slow")
+	must.True(t, e.Decision.Reason == rules.ReasonLimit && e.Outcome.Status == 408 && e.Method == "GET", "recorded as %+v", e)
 	r.awaitLoad("an end of the connection", func(s limit.Status) bool { return s.Connections == 0 })
 }
 
@@ -285,9 +272,8 @@ func TestHeed_UnfinishedHeadsInHTTP2AreBounded(t *testing.T) {
 			t.Errorf("%q %q", got, f.body)
 		}
 	}
-	if e := r.records.target(t, "/part"); e.Decision.Reason != rules.ReasonLimit || e.Outcome.Status != 429 {
-		t.Errorf("recorded as %+v", e)
-	}
+	e := r.records.target(t, "/part")
+	must.True(t, e.Decision.Reason == rules.ReasonLimit && e.Outcome.Status == 429, "recorded as %+v", e)
 }
 
 // curl sends a target as it was written; the rules are compared with it, and the site gets
@@ -297,16 +283,12 @@ func TestCurlOverHTTP2SendsOddTargets(t *testing.T) {
 	s := newLenientSite(t)
 	s.robots = "User-agent: *\nDisallow: /50%-off\n"
 	r := newRigBefore(t, s)
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must.OK(t, os.WriteFile(ca, r.caPEM, 0o600))
+	ca := testkit.Write(t, filepath.Join(t.TempDir(), "ca.pem"), string(r.caPEM))
 	for target, status := range map[string]string{"/100%-cotton": "2 200", "/%zz?%": "2 200", "/a|b^\"c": "2 200", "/50%-off": "2 403"} {
 		out, err := exec.Command(curl, "-sS", "-g", "--http2", "-m", "20", "-x", "http://"+r.addr, "--cacert", ca, "-o", os.DevNull, "-w", "%{http_version} %{http_code}", "https://site.test"+target).CombinedOutput()
-		if err != nil || string(out) != status {
-			t.Errorf("%s: %s, %v", target, out, err)
-		}
-		if e := r.records.target(t, target); e.Method != "GET" {
-			t.Errorf("%+v", e)
-		}
+		must.True(t, err == nil && string(out) == status, "%s: %s, %v", target, out, err)
+		e := r.records.target(t, target)
+		must.True(t, e.Method == "GET", "%+v", e)
 		if status == "2 200" {
 			s.last(t, target)
 		}

@@ -20,9 +20,8 @@ func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello from 
 // runtime; the next one has 2,048, which each request would take. A field that exceeds it
 // can be a pointer where most requests do not have it.
 func TestAnExchangeFitsItsSizeClass(t *testing.T) {
-	if n := unsafe.Sizeof(exchange{}); n > 1792 {
-		t.Errorf("an exchange has %d octets", n)
-	}
+	n := unsafe.Sizeof(exchange{})
+	must.True(t, n <= 1792, "an exchange has %d octets", n)
 }
 
 // A client fetches an allowed page and is refused a disallowed one, by each of
@@ -37,9 +36,7 @@ func TestHeed_AllowsAndRefusesInEveryMode(t *testing.T) {
 		}
 		c.Send(get(prefix, "/private/page", "User-Agent: curl/8"))
 		a := c.Answer("GET")
-		if want := "403 Refused by heed: robots.txt line 3 Disallow: /private"; a.Status != want {
-			t.Errorf("status line %q, want %q", a.Status, want)
-		}
+		must.Equal(t, a.Status, "403 Refused by heed: robots.txt line 3 Disallow: /private", "status line")
 		c.Send(get(prefix, "/private/ok", "User-Agent: curl/8"))
 		must.Status(t, c.Answer("GET").Response, 200, "after a refusal the same connection must go on")
 		c.Send(get(prefix, "/public", "User-Agent: Mozilla/5.0 (compatible; BadBot/1.0; +http://bad.example/)"))
@@ -48,18 +45,13 @@ func TestHeed_AllowsAndRefusesInEveryMode(t *testing.T) {
 	t.Run("h2", func(t *testing.T) {
 		c := r.client(mitmH2)
 		resp, err := c.Get("https://site.test/public")
-		if err != nil || resp.StatusCode != 200 || resp.ProtoMajor != 2 {
-			t.Fatalf("public page: %v %v", resp, err)
-		}
+		must.Need(t, err == nil && resp.StatusCode == 200 && resp.ProtoMajor == 2, "public page: %v %v", resp, err)
 		resp, err = c.Get("https://site.test/private/x")
-		if err != nil || resp.StatusCode != 403 {
-			t.Fatalf("private page: %v %v", resp, err)
-		}
+		must.Need(t, err == nil && resp.StatusCode == 403, "private page: %v %v", resp, err)
 	})
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "/private/page") || strings.Contains(seen, "/private/x") {
-			t.Errorf("a disallowed request reached the site: %s", seen)
-		}
+		must.True(t, !strings.Contains(seen, "/private/page") && !strings.Contains(seen, "/private/x"),
+			"a disallowed request reached the site: %s", seen)
 	}
 }
 
@@ -70,9 +62,8 @@ func TestHeed_RefusalNamesRuleLineGroupAndDecision(t *testing.T) {
 	req.Header.Set("User-Agent", "AnyBot/1.0")
 	resp := must.Get(r.client(plain).Do(req))(t)
 	body, _ := io.ReadAll(resp.Body)
-	if !strings.HasPrefix(string(body), "{\n  \"title\": \"Refused by heed: robots.txt line 3 Disallow: /private\"") {
-		t.Errorf("the sentence comes first, got %s", body)
-	}
+	must.True(t, strings.HasPrefix(string(body), "{\n  \"title\": \"Refused by heed: robots.txt line 3 Disallow: /private\""),
+		"the sentence comes first, got %s", body)
 	var p refusal.Problem
 	must.OK(t, json.Unmarshal(body, &p))
 	e := r.records.target(t, "/private/page")
@@ -107,9 +98,7 @@ func TestHeed_EveryMethodIsJudged(t *testing.T) {
 		}
 	})
 	for _, a := range r.site.requests() {
-		if a.Target == "/private" {
-			t.Errorf("%s /private arrived", a.Method)
-		}
+		must.True(t, a.Target != "/private", "%s /private arrived", a.Method)
 	}
 }
 
@@ -126,9 +115,8 @@ func TestHeed_SignaturesPassUnchangedAndNameNoClient(t *testing.T) {
 		must.Status(t, r.in(t).ask(m, question{path: "/signed", header: fields}).Response, http.StatusOK)
 		got := r.site.last(t, "/signed").Header
 		for _, f := range fields {
-			if name, value, _ := strings.Cut(f, ": "); got.Get(name) != value {
-				t.Errorf("%s arrived as %q", f, got.Get(name))
-			}
+			name, value, _ := strings.Cut(f, ": ")
+			must.True(t, got.Get(name) == value, "%s arrived as %q", f, got.Get(name))
 		}
 	})
 }

@@ -32,9 +32,7 @@ func TestProxyCredentialsNeverReachASite(t *testing.T) {
 		must.Status(t, c.Answer("GET").Response, 200, authority)
 	}
 	all := r.site.requests()
-	if len(all) < len(allModes)+4 {
-		t.Fatalf("only %d requests arrived", len(all))
-	}
+	must.Need(t, len(all) >= len(allModes)+4, "only %d requests arrived", len(all))
 	for _, a := range all {
 		for name, values := range a.Header {
 			must.Lack(t, strings.Join(values, " "), "c2VjcmV0", "%s %s carries %s: %v", a.Method, a.Target, name, values)
@@ -51,9 +49,7 @@ func TestRequestFieldsOfOneHopStayThere(t *testing.T) {
 		c.Send(get(prefix, "/page", "Connection: close, X-Hop , x-other", "X-Hop: 1", "X-Other: 2",
 			"Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: gzip", "Upgrade: h2c",
 			"X-End: stays", "Cookie: a=b", "Authorization: Basic eDp5", "Referer: http://site.test/", "Accept: a, b", "User-Agent: curl/8"))
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Fatal(a.Status)
-		}
+		must.Is(t, c.Answer("GET").StatusCode, 200)
 		got := r.site.last(t, "/page").Header
 		want := http.Header{"X-End": {"stays"}, "Cookie": {"a=b"}, "Authorization": {"Basic eDp5"},
 			"Referer": {"http://site.test/"}, "Accept": {"a, b"}, "User-Agent": {"curl/8"}, "Via": {"1.1 rig-7f3a"}}
@@ -68,9 +64,8 @@ func same(t *testing.T, got, want http.Header) {
 		must.Equal(t, strings.Join(got[name], "|"), strings.Join(want[name], "|"), "%s: %q, want %q", name, got[name], want[name])
 	}
 	for name := range got {
-		if _, ok := want[name]; !ok {
-			t.Errorf("%s: %q was not sent", name, got[name])
-		}
+		_, ok := want[name]
+		must.True(t, ok, "%s: %q was not sent", name, got[name])
 	}
 }
 
@@ -111,9 +106,8 @@ func TestNothingIsInvented(t *testing.T) {
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		for _, host := range []string{"site.test", "h1.test"} {
 			a := r.in(t).ask(m, question{host: host, path: "/bare"})
-			if v, ok := a.Header["Content-Type"]; ok {
-				t.Errorf("the answer got a Content-Type: %q", v)
-			}
+			v, ok := a.Header["Content-Type"]
+			must.True(t, !ok, "the answer got a Content-Type: %q", v)
 			got := r.site.last(t, "/bare")
 			via := "1.1 rig-7f3a"
 			if m == mitmH2 {
@@ -124,13 +118,10 @@ func TestNothingIsInvented(t *testing.T) {
 		}
 		r.in(t).ask(m, question{method: "POST", path: "/post", body: "x"})
 		got := r.site.last(t, "/post").Header
-		if proto := r.site.last(t, "/post").Proto; proto == "HTTP/1.1" && got.Get("Connection") != "close" {
-			t.Errorf("the connection goes on after an upload: %v", got)
-		}
+		proto := r.site.last(t, "/post").Proto
+		must.True(t, proto != "HTTP/1.1" || got.Get("Connection") == "close", "the connection goes on after an upload: %v", got)
 		delete(got, "Connection")
-		if len(got) != 2 || got.Get("Content-Length") != "1" {
-			t.Errorf("fields of an upload: %v", got)
-		}
+		must.True(t, len(got) == 2 && got.Get("Content-Length") == "1", "fields of an upload: %v", got)
 	})
 }
 
@@ -173,11 +164,9 @@ func TestHeed_DeclaredUserAgentIsSent(t *testing.T) {
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		path := "/page/" + string(m)
 		r.in(t).ask(m, question{path: path, header: []string{"User-Agent: curl/8"}})
-		if got := r.site.last(t, path).Header["User-Agent"]; len(got) != 1 || got[0] != own {
-			t.Errorf("the site saw %q", got)
-		}
-		if e := r.records.target(t, path); e.UserAgent != "curl/8" || e.Sent != own {
-			t.Errorf("record: %q sent as %q", e.UserAgent, e.Sent)
-		}
+		got := r.site.last(t, path).Header["User-Agent"]
+		must.True(t, len(got) == 1 && got[0] == own, "the site saw %q", got)
+		e := r.records.target(t, path)
+		must.True(t, e.UserAgent == "curl/8" && e.Sent == own, "record: %q sent as %q", e.UserAgent, e.Sent)
 	})
 }

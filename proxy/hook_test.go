@@ -93,9 +93,7 @@ func TestTheHookDecidesOnEveryRequest(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, path := range slices.Concat(allowed, refused) {
-		if calls[path] != 1 {
-			t.Errorf("the hook was called %d times for %s", calls[path], path)
-		}
+		must.True(t, calls[path] == 1, "the hook was called %d times for %s", calls[path], path)
 	}
 	got := arrivals()
 	delete(got, "/robots.txt") // which heed fetches for the hook

@@ -45,9 +45,7 @@ func TestHostIsTheTunnelsHost(t *testing.T) {
 			req, _ := http.NewRequest("GET", "https://site.test/h2", nil)
 			req.Host = other
 			resp, err := r.in(t).h2("site.test").RoundTrip(req)
-			if err != nil || resp.StatusCode != 421 {
-				t.Errorf("%s: %v %v", other, resp, err)
-			}
+			must.True(t, err == nil && resp.StatusCode == 421, "%s: %v %v", other, resp, err)
 		}
 	})
 	for _, seen := range r.site.reached() {
@@ -57,13 +55,10 @@ func TestHostIsTheTunnelsHost(t *testing.T) {
 
 func misdirected(t *testing.T, r *rig, a *testkit.Answer, path string) {
 	t.Helper()
-	if got := proxyStatusOf(t, a.Header); a.StatusCode != 421 || got != "http_request_denied" {
-		t.Errorf("%s: %s %q", path, a.Status, got)
-	}
+	got := proxyStatusOf(t, a.Header)
+	must.True(t, a.StatusCode == 421 && got == "http_request_denied", "%s: %s %q", path, a.Status, got)
 	e := r.records.target(t, path)
-	if e.Decision.Reason != rules.ReasonHostMismatch || e.Host != "site.test" || e.Detail == "" {
-		t.Errorf("record %+v", e)
-	}
+	must.True(t, e.Decision.Reason == rules.ReasonHostMismatch && e.Host == "site.test" && e.Detail != "", "record %+v", e)
 }
 
 // A Host that names no place, or smuggles a path, is no request at all.
@@ -78,9 +73,7 @@ func TestHostThatIsNone(t *testing.T) {
 			}
 		}
 	})
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
 // All spellings of a place are one place: one robots.txt, the same rules, and
@@ -100,13 +93,9 @@ func TestSpellingsOfAHostAreOnePlace(t *testing.T) {
 				t.Errorf("%s: %s", spelling, a.Status)
 				continue
 			}
-			if got := s.last(t, "/page").Host; got != name {
-				t.Errorf("%s was judged as %s and asked as %s", spelling, name, got)
-			}
+			must.Equal(t, s.last(t, "/page").Host, name, "%s", spelling)
 			c.Send(requestTo(name, "GET", "http://"+spelling, "/private"))
-			if a := c.Answer("GET"); a.StatusCode != 403 {
-				t.Errorf("%s: %s for a disallowed page", spelling, a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, 403, "%s, a disallowed page", spelling)
 		}
 	}
 	for _, spelling := range []string{"SITE.test:443", "site.test.:443"} {
@@ -120,9 +109,8 @@ func TestSpellingsOfAHostAreOnePlace(t *testing.T) {
 			fetched[a.Host]++
 		}
 	}
-	if fetched["site.test"] != 2 || fetched["xn--bcher-kva.test"] != 1 || len(fetched) != 2 { // http and https
-		t.Errorf("robots.txt was fetched %v times", fetched)
-	}
+	must.True(t, fetched["site.test"] == 2 && fetched["xn--bcher-kva.test"] == 1 && len(fetched) == 2,
+		"robots.txt was fetched %v times", fetched) // http and https
 }
 
 // IPv6 literals are places too, in any spelling.
@@ -174,9 +162,8 @@ func TestRFC9309_EachPortHasRulesOfItsOwn(t *testing.T) {
 	r := newRigBefore(t, s)
 	c := testkit.Dial(t, r.addr)
 	c.Send(requestTo("site.test:8080", "GET", "http://site.test:8080", "/page"))
-	if a := c.Answer("GET"); string(a.Body) != "8080" {
-		t.Errorf("%s %q", a.Status, a.Body)
-	}
+	a := c.Answer("GET")
+	must.True(t, string(a.Body) == "8080", "%s %q", a.Status, a.Body)
 	e := r.records.await(t, "8080", func(e *audit.Entry) bool { return e.Host == "site.test:8080" })
 	must.Equal(t, e.Policy.Source().Origin.RobotsURL(), "http://site.test:8080/robots.txt", "judged by")
 }

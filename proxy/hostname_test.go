@@ -28,9 +28,7 @@ func TestTheTargetOutranksTheHostField(t *testing.T) {
 			}
 			must.Equal(t, r.site.last(t, path).Host, "site.test", "Host %s: the site was asked as", host)
 			c.Send(requestTo(host, "GET", prefix, "/private"))
-			if a := c.Answer("GET"); a.StatusCode != 403 {
-				t.Errorf("Host %s: %s for a disallowed page", host, a.Status)
-			}
+			must.Status(t, c.Answer("GET").Response, 403, "Host %s, a disallowed page", host)
 		}
 	})
 }
@@ -53,9 +51,8 @@ func TestSpellingsOfAHostInsideTLS(t *testing.T) {
 			eachMode(t, []mode{mitmH1, mitmH2}, func(t *testing.T, m mode) {
 				r := r.in(t)
 				for path, want := range map[string]int{"/page": 200, "/private": 403} {
-					if got := r.askSpelled(m, name, outside, inside, path); got != want {
-						t.Errorf("CONNECT %s, %s inside: %d for %s", outside, inside, got, path)
-					}
+					got := r.askSpelled(m, name, outside, inside, path)
+					must.True(t, got == want, "CONNECT %s, %s inside: %d for %s", outside, inside, got, path)
 				}
 				must.Equal(t, s.last(t, "/page").Host, name, "CONNECT %s, %s inside: the site was asked as", outside, inside)
 			})
@@ -67,9 +64,8 @@ func TestSpellingsOfAHostInsideTLS(t *testing.T) {
 			fetched[a.Host]++
 		}
 	}
-	if fetched["site.test"] != 1 || fetched["xn--bcher-kva.test"] != 1 || len(fetched) != 2 {
-		t.Errorf("robots.txt was fetched %v times", fetched)
-	}
+	must.True(t, fetched["site.test"] == 1 && fetched["xn--bcher-kva.test"] == 1 && len(fetched) == 2,
+		"robots.txt was fetched %v times", fetched)
 }
 
 // askSpelled asks the host called name in a tunnel opened to outside, with
@@ -85,9 +81,7 @@ func (r *rig) askSpelled(m mode, name, outside, inside, path string) int {
 	req := must.Get(http.NewRequest("GET", "https://"+name+path, nil))(r.t)
 	req.Host = inside
 	resp, err := c.TLS(r.trusting(name, "h2")).HTTP2().RoundTrip(req)
-	if err != nil {
-		r.t.Fatalf("CONNECT %s, %s inside: %v", outside, inside, err)
-	}
+	must.OK(r.t, err, "CONNECT %s, %s inside", outside, inside)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -107,16 +101,13 @@ func TestIPv6LiteralsInsideTLS(t *testing.T) {
 		for path, want := range map[string]int{"/page": 200, "/private": 403} {
 			c := testkit.Dial(t, r.addr).Connect(outside + ":443").TLS(&tls.Config{RootCAs: r.roots, ServerName: name, NextProtos: []string{"http/1.1"}})
 			c.Send(requestTo(inside, "GET", "", path))
-			if a := c.Answer("GET"); a.StatusCode != want {
-				t.Errorf("CONNECT %s, Host %s: %s for %s", outside, inside, a.Status, path)
-			}
+			must.Status(t, c.Answer("GET").Response, want, "CONNECT %s, Host %s, for %s", outside, inside, path)
 			req, _ := http.NewRequest("GET", "https://["+name+"]"+path, nil)
 			req.Host = inside
 			tunnel := testkit.Dial(t, r.addr).Connect(outside + ":443").TLS(&tls.Config{RootCAs: r.roots, ServerName: name, NextProtos: []string{"h2"}})
 			resp, err := tunnel.HTTP2().RoundTrip(req)
-			if err != nil || resp.StatusCode != want {
-				t.Errorf("CONNECT %s, :authority %s: %v %v for %s", outside, inside, resp, err, path)
-			}
+			must.True(t, err == nil && resp.StatusCode == want,
+				"CONNECT %s, :authority %s: %v %v for %s", outside, inside, resp, err, path)
 		}
 	}
 	must.Equal(t, s.last(t, "/page").Host, "["+name+"]", "the site was asked as")
@@ -132,9 +123,7 @@ func TestOddNamesInsideTLS(t *testing.T) {
 			}
 			got := r.in(t).askSpelled(m, "site.test", "site.test", inside, "/page")
 			if inside == "site.test:0443" {
-				if got != 200 { // the port is a number
-					t.Errorf("%s: %d", inside, got)
-				}
+				must.Equal(t, got, 200, inside) // the port is a number
 			} else if got != 400 && got != 421 {
 				t.Errorf("%s: %d", inside, got)
 			}

@@ -16,6 +16,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -88,9 +89,8 @@ func TestICAP_Answers(t *testing.T) {
 	} {
 		before := len(r.records.all())
 		status, all := r.onICAP(addr, c.question)
-		if status != c.status || !strings.Contains(all, c.has) {
-			t.Errorf("%.300q: %q\nwant %s and %s", c.question, all, c.status, c.has)
-		}
+		must.True(t, status == c.status && strings.Contains(all, c.has),
+			"%.300q: %q\nwant %s and %s", c.question, all, c.status, c.has)
 		testkit.Until(t, "one record", func() bool { return len(r.records.all()) == before+1 })
 		e := r.records.all()[before]
 		may := status == passes || strings.Contains(all, "req-hdr")
@@ -114,13 +114,10 @@ func TestICAP_AConnectionServesManyQuestions(t *testing.T) {
 			lines = append(lines, line[:12])
 		}
 	}
-	if got := strings.Join(lines, ", "); got != "ICAP/1.0 200, ICAP/1.0 200, HTTP/1.1 403, ICAP/1.0 204, ICAP/1.0 400" {
-		t.Errorf("%s\n%s", got, all)
-	}
+	got := strings.Join(lines, ", ")
+	must.True(t, got == "ICAP/1.0 200, ICAP/1.0 200, HTTP/1.1 403, ICAP/1.0 204, ICAP/1.0 400", "%s\n%s", got, all)
 	for _, field := range []string{"Methods: REQMOD\r\n", "Service: rig-7f3a\r\n", "Max-Connections: 3072\r\n", "Options-TTL: 60\r\n", "Preview: 0\r\n"} {
-		if !strings.Contains(all, field) {
-			t.Errorf("OPTIONS has no %q: %s", field, all)
-		}
+		must.Contain(t, all, field, "OPTIONS has no %q", field)
 	}
 }
 
@@ -200,9 +197,7 @@ func TestICAP_TheClientIsWhoTheProxySays(t *testing.T) {
 		if i := strings.LastIndexByte(got, ' '); strings.HasPrefix(got[i+1:], "127.0.0.1:") {
 			got = got[:i+1] // the asking proxy itself
 		}
-		if got != want {
-			t.Errorf("%q: %q, want %q", fields, got, want)
-		}
+		must.Equal(t, got, want, "%q", fields)
 	}
 }
 
@@ -211,19 +206,14 @@ func TestICAP_CONNECTPassesOnlyWhereItIsDecrypted(t *testing.T) {
 	r := newRig(t, hello)
 	to := func(site string) string { return reqmod("CONNECT "+site+" HTTP/1.1\nHost: "+site, keeps) }
 	question := to("site.test:443")
-	if _, all := r.onICAP(r.serveICAP(), question); !strings.Contains(all, "HTTP/1.1 403 ") {
-		t.Errorf("refuse: %q", all)
-	}
-	if _, all := r.onICAP(r.serveICAP(bumped), question); !strings.HasPrefix(all, "ICAP/1.0 204 ") {
-		t.Errorf("bumped: %q", all)
-	}
+	_, all := r.onICAP(r.serveICAP(), question)
+	must.True(t, strings.Contains(all, "HTTP/1.1 403 "), "refuse: %q", all)
+	_, all = r.onICAP(r.serveICAP(bumped), question)
+	must.True(t, strings.HasPrefix(all, "ICAP/1.0 204 "), "bumped: %q", all)
 	e := r.records.await(t, "the second", func(e *audit.Entry) bool { return e.Decision.Verdict == rules.Allow })
-	if e.Judged != audit.NotJudged || e.Method != "CONNECT" || e.Host != "site.test" {
-		t.Errorf("it is recorded as %+v", e)
-	}
-	if _, all := r.onICAP(r.serveICAP(bumped), to(r.addr)); !strings.Contains(all, "HTTP/1.1 502 ") {
-		t.Errorf("a tunnel to heed itself: %q", all)
-	}
+	must.True(t, e.Judged == audit.NotJudged && e.Method == "CONNECT" && e.Host == "site.test", "it is recorded as %+v", e)
+	_, all = r.onICAP(r.serveICAP(bumped), to(r.addr))
+	must.True(t, strings.Contains(all, "HTTP/1.1 502 "), "a tunnel to heed itself: %q", all)
 }
 
 func TestICAP_OthersThanThoseInTrustAreRefused(t *testing.T) {
@@ -231,9 +221,8 @@ func TestICAP_OthersThanThoseInTrustAreRefused(t *testing.T) {
 	addr := r.serveICAP(func(a *Asked) { a.Trust = func() []netip.Prefix { return nil } })
 	for _, question := range []string{reqmod(getOf("http://site.test/page"), keeps, from7), "OPTIONS icap://heed.test/reqmod ICAP/1.0\r\n\r\n"} {
 		before := len(r.records.all())
-		if status, _ := r.onICAP(addr, question); status != "ICAP/1.0 403 Forbidden: "+untrusted {
-			t.Errorf("%.20q: %s", question, status)
-		}
+		status, _ := r.onICAP(addr, question)
+		must.True(t, status == "ICAP/1.0 403 Forbidden: "+untrusted, "%.20q: %s", question, status)
 		testkit.Until(t, "a record", func() bool { return len(r.records.all()) == before+1 })
 		if e := r.records.all()[before]; e.Decision.Reason != rules.ReasonAccess || !strings.HasPrefix(e.Client, "127.0.0.1:") {
 			t.Errorf("%.20q is recorded as %+v", question, e)
@@ -244,9 +233,8 @@ func TestICAP_OthersThanThoseInTrustAreRefused(t *testing.T) {
 // heed sees no page: what it states of its use is not read.
 func TestICAP_AClientWithAPurposeIsRefused(t *testing.T) {
 	r := newRig(t, hello, purposeOf(signal.Purposes()[0]))
-	if _, all := r.onICAP(r.serveICAP(), reqmod(getOf("http://site.test/page"), keeps)); !strings.Contains(all, "HTTP/1.1 403 ") {
-		t.Errorf("%q", all)
-	}
+	_, all := r.onICAP(r.serveICAP(), reqmod(getOf("http://site.test/page"), keeps))
+	must.True(t, strings.Contains(all, "HTTP/1.1 403 "), "%q", all)
 }
 
 // A question waits for the turn of its request, as long as its connection is open.
@@ -277,12 +265,10 @@ func TestICAP_TheTagChangesWithTheSettings(t *testing.T) {
 	live := first
 	r.proxy.config.Live = func() *Settings { return live }
 	one := r.proxy.settingsTag()
-	if again := r.proxy.settingsTag(); again != one || len(one) > 30 {
-		t.Errorf("%q, then %q", one, again)
-	}
-	if live = &second; r.proxy.settingsTag() == one {
-		t.Error("other settings have the same tag")
-	}
+	again := r.proxy.settingsTag()
+	must.True(t, again == one && len(one) <= 30, "%q, then %q", one, again)
+	live = &second
+	must.True(t, r.proxy.settingsTag() != one, "other settings have the same tag")
 }
 
 // An end of heed ends connections between two questions, and answers the one under way.
@@ -293,12 +279,9 @@ func TestICAP_Shutdown(t *testing.T) {
 	r.records.target(t, "/page")
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	if err := r.proxy.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
-	if all := string(c.Rest()); !strings.HasPrefix(all, "ICAP/1.0 204 ") {
-		t.Errorf("%q", all)
-	}
+	must.OK(t, r.proxy.Shutdown(ctx))
+	all := string(c.Rest())
+	must.True(t, strings.HasPrefix(all, "ICAP/1.0 204 "), "%q", all)
 }
 
 // connAt is a connection at an address of this machine.
@@ -329,9 +312,8 @@ func TestICAP_ATunnelOfHeedsOwnPassesOnce(t *testing.T) {
 		{"site.test:443", from7 + "\r\nX-Client-Port: 4321", false},
 	} {
 		_, all := r.onICAP(addr, reqmod("CONNECT "+c.site+" HTTP/1.1\nHost: "+c.site+"\nHeed-Fetch: 192.0.2.7:4321", keeps, c.fields))
-		if passes := strings.HasPrefix(all, "ICAP/1.0 204 "); passes != c.passes {
-			t.Errorf("%s, %q: passes %v, want %v", c.site, c.fields, passes, c.passes)
-		}
+		passes := strings.HasPrefix(all, "ICAP/1.0 204 ")
+		must.True(t, passes == c.passes, "%s, %q: passes %v, want %v", c.site, c.fields, passes, c.passes)
 	}
 	testkit.Until(t, "six records", func() bool { return len(r.records.all()) == 6 })
 }

@@ -35,9 +35,7 @@ func TestHeed_WhoLeavesBeforeTheRulesAreHereHasLeft(t *testing.T) {
 		}
 	})
 	close(answer)
-	if got := site.reached(); len(got) > 0 {
-		t.Errorf("reached the site: %v", got)
-	}
+	must.Same(t, site.reached(), nil, "what reached the site")
 }
 
 // depart makes a client go: over TLS it closes its connection, and over TCP it resets it, since
@@ -71,12 +69,10 @@ func TestHeed_AnEndWithTheRequestIsNoDeparture(t *testing.T) {
 		c, prefix := r.raw(m)
 		c.Send(get(prefix, path, slow...))
 		c.CloseWrite()
-		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "the page" {
-			t.Errorf("%s %q", a.Status, a.Body)
-		}
-		if e := r.records.target(t, path); e.Outcome.Status != 200 || e.Outcome.Err != "" {
-			t.Errorf("the record says %+v", e.Outcome)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 200 && string(a.Body) == "the page", "%s %q", a.Status, a.Body)
+		e := r.records.target(t, path)
+		must.True(t, e.Outcome.Status == 200 && e.Outcome.Err == "", "the record says %+v", e.Outcome)
 	})
 	arrived, goOn := make(chan bool), make(chan bool)
 	r = newRig(t, func(w http.ResponseWriter, r *http.Request) {
@@ -90,9 +86,8 @@ func TestHeed_AnEndWithTheRequestIsNoDeparture(t *testing.T) {
 		<-arrived
 		c.CloseWrite()
 		goOn <- true
-		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "the page" {
-			t.Errorf("%s %q", a.Status, a.Body)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 200 && string(a.Body) == "the page", "%s %q", a.Status, a.Body)
 	})
 }
 
@@ -109,9 +104,8 @@ func TestHeed_ALaterEndWhileARequestWaitsIsADeparture(t *testing.T) {
 	c.CloseWrite()
 	a := c.Answer("GET")
 	want := "503 Refused by heed: the client closed its connection before the rules of site.test had arrived"
-	if a.Status != want || a.Header.Get("Retry-After") != "1" {
-		t.Errorf("%s, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
-	}
+	must.True(t, a.Status == want && a.Header.Get("Retry-After") == "1",
+		"%s, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 }
 
 // late are Policies that take their time.
@@ -162,9 +156,8 @@ func TestHeed_WhoHasAllThatWasPromisedMayLeave(t *testing.T) {
 			resp := c.Head("GET")
 			expect(t, resp.Body, "whole")
 			depart(c)
-			if o := r.records.target(t, path).Outcome; o.Truncated || o.Err != "" || o.BytesOut != 5 || !o.FromSite {
-				t.Errorf("the record says %+v", o)
-			}
+			o := r.records.target(t, path).Outcome
+			must.True(t, !o.Truncated && o.Err == "" && o.BytesOut == 5 && o.FromSite, "the record says %+v", o)
 		})
 	}
 	t.Run(string(mitmH2), func(t *testing.T) {
@@ -174,8 +167,7 @@ func TestHeed_WhoHasAllThatWasPromisedMayLeave(t *testing.T) {
 		resp := must.Get(r.in(t).h2("site.test").RoundTrip(q))(t)
 		expect(t, resp.Body, "whole")
 		leave()
-		if o := r.records.target(t, "/whole/h2").Outcome; o.Truncated || o.Err != "" || o.BytesOut != 5 {
-			t.Errorf("the record says %+v", o)
-		}
+		o := r.records.target(t, "/whole/h2").Outcome
+		must.True(t, !o.Truncated && o.Err == "" && o.BytesOut == 5, "the record says %+v", o)
 	})
 }

@@ -92,9 +92,8 @@ func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
 		held = append(held, c)
 	}
 	r.awaitLoad("all counted", func(s limit.Status) bool { return s.Reached["connections_per_client"] == 295 })
-	if s := r.proxy.config.Load.Status(); s.Connections != 5 {
-		t.Errorf("%+v", s)
-	}
+	s := r.proxy.config.Load.Status()
+	must.True(t, s.Connections == 5, "%+v", s)
 	other := r.from("127.0.0.2")
 	other.Send(get("http://site.test", "/page"))
 	must.Status(t, other.Answer("GET").Response, 200, "another client is not served")
@@ -116,9 +115,7 @@ func TestHeed_TunnelsAreLimitedInAllAndByClient(t *testing.T) {
 		t.Errorf("record %+v", e)
 	}
 	c.Send(get("http://site.test", "/page")) // the connection is good for other things
-	if a := c.Answer("GET"); a.StatusCode != 200 {
-		t.Error(a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 200)
 	r.from("127.0.0.2").Connect("site.test:443")
 	d := r.from("127.0.0.3")
 	d.Send(connect)
@@ -128,12 +125,9 @@ func TestHeed_TunnelsAreLimitedInAllAndByClient(t *testing.T) {
 	d.Connect("site.test:443")
 	bad := testkit.Dial(t, r.addr)
 	bad.Send("CONNECT site.test HTTP/1.1\r\nHost: site.test\r\n\r\n")
-	if a := bad.Answer("CONNECT"); a.StatusCode != 400 {
-		t.Error(a.Status)
-	}
-	if s := r.proxy.config.Load.Status(); s.Tunnels != 3 {
-		t.Errorf("a CONNECT that is none counts: %+v", s)
-	}
+	must.Status(t, bad.Answer("CONNECT").Response, 400)
+	s := r.proxy.config.Load.Status()
+	must.True(t, s.Tunnels == 3, "a CONNECT that is none counts: %+v", s)
 }
 
 func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
@@ -144,9 +138,8 @@ func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
 			<-goOn
 		}
 	}, func(c *Config) { c.Limits = limit.Limits{Requests: 4, RequestsPerClient: 3} })
-	if a := r.ask(plain, question{path: "/page"}); a.StatusCode != 200 {
-		t.Fatal(a.Status)
-	}
+	a := r.ask(plain, question{path: "/page"})
+	must.Need(t, a.StatusCode == 200, "%s", a.Status)
 	var held sync.WaitGroup
 	for _, m := range []mode{plain, mitmH1, mitmH2} {
 		held.Go(func() {
@@ -164,9 +157,8 @@ func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
 	third := r.from("127.0.0.3")
 	third.Send(get("http://site.test", "/more"))
 	isLimit(t, third.Answer("GET"), 503, "limit requests (4) reached")
-	if e := r.records.target(t, "/more"); e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" {
-		t.Errorf("record %+v", e)
-	}
+	e := r.records.target(t, "/more")
+	must.True(t, e.Decision.Reason == rules.ReasonLimit && e.Host == "site.test", "record %+v", e)
 	close(goOn)
 	held.Wait()
 	other.Answer("GET")
@@ -183,9 +175,7 @@ func TestRFC9110_ALongTargetIs414(t *testing.T) {
 		isLimit(t, &testkit.Answer{Response: a.Response, Body: []byte(a.body)}, 414, "limit uri_bytes (2000 octets) reached")
 		must.Status(t, r.in(t).ask(m, question{path: "/?" + strings.Repeat("x", 1900)}).Response, 200, "shorter")
 	})
-	if n := r.proxy.config.Load.Status().Reached["uri_bytes"]; n != uint64(len(allModes)) {
-		t.Errorf("counted %d times", n)
-	}
+	must.Equal(t, r.proxy.config.Load.Status().Reached["uri_bytes"], uint64(len(allModes)), "times counted")
 }
 
 // RFC 6585 §5: the answer says which limit it was.
@@ -194,9 +184,8 @@ func TestRFC6585_ALargeHeadNamesTheLimit(t *testing.T) {
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/", "X: "+strings.Repeat("x", 16<<10)))
-		if a := c.Answer("GET"); a.StatusCode != 431 || !strings.Contains(a.Status, "limit header_bytes (4096 octets) reached") {
-			t.Error(a.Status)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 431 && strings.Contains(a.Status, "limit header_bytes (4096 octets) reached"), "%s", a.Status)
 	})
 }
 
@@ -245,9 +234,8 @@ func TestHeed_ALimitIsLoggedOnceInAWhile(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if strings.Count(text.String(), "limit=uri_bytes") != 1 || !strings.Contains(text.String(), `value="1000 octets"`) {
-		t.Errorf("logged:\n%s", text.String())
-	}
+	must.True(t, strings.Count(text.String(), "limit=uri_bytes") == 1 && strings.Contains(text.String(), `value="1000 octets"`),
+		"logged:\n%s", text.String())
 }
 
 // shortOfFiles is a listener of a process that has too many files open.
@@ -285,9 +273,7 @@ func TestHeed_ShortOfFilesItWaitsAndGoesOn(t *testing.T) {
 	go r.proxy.Serve(l)
 	c := testkit.Dial(t, inner.Addr().String())
 	c.Send(get("http://site.test", "/page"))
-	if a := c.Answer("GET"); a.StatusCode != 200 {
-		t.Error(a.Status)
-	}
+	must.Status(t, c.Answer("GET").Response, 200)
 	if n := r.proxy.config.Load.Status().Reached["open_files"]; n != 3 || sites.closed.Load() != 3 {
 		t.Errorf("counted %d times, closed idle connections %d times", n, sites.closed.Load())
 	}
@@ -338,9 +324,8 @@ func TestUnfinishedHeadsShareOneBound(t *testing.T) {
 	}
 	must.Status(t, r.ask(plain, question{path: "/page"}).Response, 200, "a request in one piece")
 	e := r.records.await(t, "a refused head", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonLimit })
-	if e.Method != "GET" || e.Host != "site.test" || e.Target != "/large" || e.Outcome.Status != 429 {
-		t.Errorf("record %+v", e)
-	}
+	must.True(t, e.Method == "GET" && e.Host == "site.test" && e.Target == "/large" && e.Outcome.Status == 429,
+		"record %+v", e)
 	for _, c := range conns {
 		c.Close()
 	}

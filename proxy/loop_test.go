@@ -20,21 +20,18 @@ func TestViaLoopIsRefused(t *testing.T) {
 		path := "/loop/" + string(m)
 		for _, via := range []string{"1.1 rig-7f3a", "1.0 fred, HTTP/1.1 rig-7f3a (comment)", "2 rig-7f3a"} {
 			a := r.in(t).ask(m, question{path: path, header: []string{"Via: " + via}})
-			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
-				t.Errorf("Via %q: %s %q", via, a.Status, got)
-			}
+			got := proxyStatusOf(t, a.Header)
+			must.True(t, a.StatusCode == 502 && got == "proxy_loop_detected", "Via %q: %s %q", via, a.Status, got)
 		}
-		if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonLoop || e.Host != "site.test" {
-			t.Errorf("record %+v", e)
-		}
+		e := r.records.target(t, path)
+		must.True(t, e.Decision.Reason == rules.ReasonLoop && e.Host == "site.test", "record %+v", e)
 		a := r.in(t).ask(m, question{path: "/other", header: []string{"Via: 1.1 rig-7f3a2, 1.1 other-rig-7f3a"}})
 		must.Equal(t, a.StatusCode, 200, "another proxy is no loop: %s", a.Status)
 	})
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\nVia: 1.1 rig-7f3a\r\n\r\n")
-	if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
-		t.Errorf("CONNECT: %s", a.Status)
-	}
+	a := c.Answer("GET")
+	must.True(t, a.StatusCode == 502 && proxyStatusOf(t, a.Header) == "proxy_loop_detected", "CONNECT: %s", a.Status)
 	for _, seen := range r.site.reached() {
 		must.Lack(t, seen, "/loop", "the site saw")
 	}
@@ -50,14 +47,12 @@ func TestProxyingToItselfIsRefused(t *testing.T) {
 			c := testkit.Dial(t, r.addr)
 			c.Send(requestTo(authority, "GET", "http://"+authority, path))
 			a := c.Answer("GET")
-			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
-				t.Errorf("http://%s%s: %s %q", authority, path, a.Status, got)
-			}
+			got := proxyStatusOf(t, a.Header)
+			must.True(t, a.StatusCode == 502 && got == "proxy_loop_detected", "http://%s%s: %s %q", authority, path, a.Status, got)
 		}
 		a := r.ask(absolute, question{host: "self.test", path: path})
-		if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
-			t.Errorf("https://self.test%s: %s %q", path, a.Status, got)
-		}
+		got := proxyStatusOf(t, a.Header)
+		must.True(t, a.StatusCode == 502 && got == "proxy_loop_detected", "https://self.test%s: %s %q", path, a.Status, got)
 		for _, m := range []mode{mitmH1, mitmH2, inTunnel} {
 			if a := r.ask(m, question{host: "self.test", path: path}); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
 				t.Errorf("%s to self.test%s: %s", m, path, a.Status)
@@ -66,9 +61,8 @@ func TestProxyingToItselfIsRefused(t *testing.T) {
 	}
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT " + r.addr + " HTTP/1.1\r\nHost: " + r.addr + "\r\n\r\n")
-	if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
-		t.Errorf("CONNECT to itself: %s", a.Status)
-	}
+	a := c.Answer("GET")
+	must.True(t, a.StatusCode == 502 && proxyStatusOf(t, a.Header) == "proxy_loop_detected", "CONNECT to itself: %s", a.Status)
 	r.records.await(t, "the CONNECT", func(e *audit.Entry) bool {
 		return e.Method == "CONNECT" && e.Host == r.addr && e.Decision.Reason == rules.ReasonLoop
 	})
@@ -87,9 +81,8 @@ func TestNamesOfHeedItselfAreRecordedAsLoops(t *testing.T) {
 			for _, path := range []string{"/page", "/robots.txt"} {
 				c := testkit.Dial(t, r.addr)
 				c.Send(requestTo("self.test:"+port, "GET", "http://self.test:"+port, path))
-				if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
-					t.Errorf("%s: %s", path, a.Status)
-				}
+				a := c.Answer("GET")
+				must.True(t, a.StatusCode == 502 && proxyStatusOf(t, a.Header) == "proxy_loop_detected", "%s: %s", path, a.Status)
 				if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonLoop || e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
 					t.Errorf("%s is recorded as %+v", path, e)
 				}
@@ -107,9 +100,8 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 	if os.Getenv(proxyTrap) != "" {
 		r := newRig(t, hello)
 		eachMode(t, allModes, func(t *testing.T, m mode) {
-			if a := r.in(t).ask(m, question{path: "/page"}); a.StatusCode != 200 {
-				t.Errorf("%s %s", a.Status, a.body)
-			}
+			a := r.in(t).ask(m, question{path: "/page"})
+			must.True(t, a.StatusCode == 200, "%s %s", a.Status, a.body)
 		})
 		return
 	}
@@ -134,9 +126,7 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 		cmd.Env = append(cmd.Env, name+"=http://"+trap.Addr().String(), strings.ToLower(name)+"=http://"+trap.Addr().String())
 	}
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Errorf("%v\n%s", err, out)
-	}
+	must.True(t, err == nil && strings.Contains(string(out), "--- PASS: "+t.Name()), "%v\n%s", err, out)
 	for len(caught) > 0 {
 		t.Errorf("the proxy of the environment was asked: %q", <-caught)
 	}

@@ -76,9 +76,8 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 		self, begun := c.LocalAddr().String(), time.Now()
 		c.Send(strings.ReplaceAll(b.bytes, "%P", prefix))
 		a := c.Answer("GET")
-		if got := proxyStatusOf(t, a.Header); a.StatusCode != b.status || got != "http_request_error" {
-			t.Errorf("%s %q, want %d", a.Status, got, b.status)
-		}
+		got := proxyStatusOf(t, a.Header)
+		must.True(t, a.StatusCode == b.status && got == "http_request_error", "%s %q, want %d", a.Status, got, b.status)
 		must.Contain(t, a.Status, " Refused by heed: ", "the status line says")
 		c.Closed()
 		e := r.records.await(t, b.name, func(e *audit.Entry) bool { return e.Client == self && e.Time.After(begun) })
@@ -86,15 +85,11 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 		if b.status == http.StatusRequestHeaderFieldsTooLarge {
 			reason = rules.ReasonLimit
 		}
-		if e.Decision.Reason != reason || e.Outcome.Status != b.status || e.Detail == "" {
-			t.Errorf("record %+v", e)
-		}
-		if int(e.Outcome.BytesOut) != len(a.Body) || e.Outcome.Duration <= 0 || e.Outcome.Truncated {
-			t.Errorf("%d octets were answered, and the record has %+v", len(a.Body), e.Outcome)
-		}
-		if (m == mitmH1 || m == inTunnel) && e.Host != "site.test" {
-			t.Errorf("the record does not say where the tunnel led: %+v", e)
-		}
+		must.True(t, e.Decision.Reason == reason && e.Outcome.Status == b.status && e.Detail != "", "record %+v", e)
+		must.True(t, int(e.Outcome.BytesOut) == len(a.Body) && e.Outcome.Duration > 0 && !e.Outcome.Truncated,
+			"%d octets were answered, and the record has %+v", len(a.Body), e.Outcome)
+		must.True(t, m != mitmH1 && m != inTunnel || e.Host == "site.test",
+			"the record does not say where the tunnel led: %+v", e)
 		must.Lack(t, e.Raw+e.Detail+e.Target+string(a.Body), "secret", "credentials are answered or recorded: %+v", e)
 	}
 	t.Run("all", func(t *testing.T) {
@@ -112,13 +107,10 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 			t.Run(b.name, func(t *testing.T) { test(t, plain, b) })
 		}
 	})
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 	eachMode(t, allModes, func(t *testing.T, m mode) {
-		if a := r.in(t).ask(m, question{path: "/fine"}); a.StatusCode != 200 {
-			t.Error(a.Status)
-		}
+		a := r.in(t).ask(m, question{path: "/fine"})
+		must.True(t, a.StatusCode == 200, "%s", a.Status)
 	})
 }
 
@@ -130,9 +122,8 @@ func TestHeed_MalformedRequestAfterAGoodOne(t *testing.T) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/page") + "GARBAGE\r\n\r\n" + get(prefix, "/after"))
 		must.Status(t, c.Answer("GET").Response, 200, "the good one")
-		if a := c.Answer("GET"); a.StatusCode != 400 || proxyStatusOf(t, a.Header) != "http_request_error" {
-			t.Errorf("the bad one: %s", a.Status)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 400 && proxyStatusOf(t, a.Header) == "http_request_error", "the bad one: %s", a.Status)
 		c.Closed()
 	})
 	for _, seen := range r.site.reached() {
@@ -160,16 +151,11 @@ func TestHeed_BodyThatLooksLikeAHeadIsUntouched(t *testing.T) {
 // applied to its target, and recorded as it came.
 func TestMethodThatIsNotATokenIsMalformed(t *testing.T) {
 	r := newRig(t, hello)
-	if got := r.rawH2().ask(":method", "GET /private", ":scheme", "https", ":authority", "site.test", ":path", "/page"); got != "400" {
-		t.Errorf("status %s, want 400", got)
-	}
+	got := r.rawH2().ask(":method", "GET /private", ":scheme", "https", ":authority", "site.test", ":path", "/page")
+	must.True(t, got == "400", "status %s, want 400", got)
 	e := r.records.await(t, "the malformed request", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonMalformed })
-	if e.Method != "GET /private" || e.Decision.Verdict != rules.Refuse {
-		t.Errorf("%+v", e)
-	}
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.True(t, e.Method == "GET /private" && e.Decision.Verdict == rules.Refuse, "%+v", e)
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
 // A CONNECT with a URL is recorded as one to the site in the URL: its scheme is no host.

@@ -20,9 +20,8 @@ func TestHeed_SitesThatItsTLSCannotUse(t *testing.T) {
 	dir, openssl := t.TempDir(), testkit.Program(t, "openssl")
 	run := func(args ...string) {
 		t.Helper()
-		if out, err := exec.Command(openssl, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		out, err := exec.Command(openssl, args...).CombinedOutput()
+		must.Need(t, err == nil, "%v: %s", err, out)
 	}
 	key, cert, negative := filepath.Join(dir, "key"), filepath.Join(dir, "cert"), filepath.Join(dir, "negative")
 	run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-subj", "/CN=site", "-days", "2")

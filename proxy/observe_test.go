@@ -41,9 +41,7 @@ func TestHeed_AnObservedClientWithoutTheCAGetsItsPage(t *testing.T) {
 	}
 	r.awaitUntrusted("site.test")
 	resp, err := try()
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("the second attempt: %v, %v", resp, err)
-	}
+	must.Need(t, err == nil && resp.StatusCode == 200, "the second attempt: %v, %v", resp, err)
 	resp.Body.Close()
 	must.Status(t, r.askConnect("h1.test", "A/1").Response, 200, "another host")
 	if got := r.ask(mitmH1, question{path: "/private", header: []string{"User-Agent: B/1"}}); got.StatusCode != 200 || got.Header.Get("Proxy-Status") == "" {
@@ -53,9 +51,8 @@ func TestHeed_AnObservedClientWithoutTheCAGetsItsPage(t *testing.T) {
 	e := r.records.await(t, "the tunnel", func(e *audit.Entry) bool {
 		return e.Method == "CONNECT" && e.Decision.Verdict == rules.Allow
 	})
-	if e.Judged != audit.NotJudged || e.Decision.Reason != rules.ReasonUntrusted || e.Outcome.BytesOut == 0 {
-		t.Errorf("record %+v", e)
-	}
+	must.True(t, e.Judged == audit.NotJudged && e.Decision.Reason == rules.ReasonUntrusted && e.Outcome.BytesOut != 0,
+		"record %+v", e)
 }
 
 // A client that is observed for a name, which any client can send, has no tunnels that
@@ -75,9 +72,7 @@ func TestHeed_ANameAloneOpensNoUnseenTunnel(t *testing.T) {
 			r := newRig(t, hello, func(config *Config) { settle(config, c.rules) })
 			r.rejectCA("site.test", "A/1", 1)
 			inside, err := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: A/1").TryTLS(r.bySite("site.test", "http/1.1"))
-			if (err == nil) != c.unseen {
-				t.Fatalf("the second tunnel: %v", err)
-			}
+			must.Need(t, (err == nil) == c.unseen, "the second tunnel: %v", err)
 			if c.unseen {
 				inside.Close()
 				return
@@ -86,9 +81,8 @@ func TestHeed_ANameAloneOpensNoUnseenTunnel(t *testing.T) {
 			must.Status(t, r.askConnect("site.test", "A/1").Response, 403, "the third tunnel")
 			opaque := testkit.Dial(t, r.addr).Connect("h1.test:443", "User-Agent: A/1")
 			opaque.Send("SSH-2.0-x\r\n")
-			if _, err := opaque.Read(make([]byte, 1)); err == nil {
-				t.Error("a tunnel with something else is open")
-			}
+			_, err = opaque.Read(make([]byte, 1))
+			must.True(t, err != nil, "a tunnel with something else is open")
 		})
 	}
 }
@@ -127,17 +121,14 @@ func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 	if got := r.ask(plain, question{path: "/private/x"}); got.StatusCode != 200 { // come is still open
 		t.Fatalf("%d", got.StatusCode)
 	}
-	if got := tally.Summary(); got.Requests != 0 {
-		t.Errorf("before the verdict %+v", got.Counts)
-	}
+	got := tally.Summary()
+	must.True(t, got.Requests == 0, "before the verdict %+v", got.Counts)
 	close(come)
 	e := r.records.target(t, "/private/x")
-	if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonRulesPending || e.Judged != audit.NotJudged {
-		t.Errorf("the decision is %+v", e.Decision)
-	}
-	if d := e.Outcome.Late; d == nil || d.Verdict != rules.WouldRefuse || d.Line != 3 {
-		t.Errorf("the verdict is %+v", d)
-	}
+	must.True(t, e.Decision.Verdict == rules.Allow && e.Decision.Reason == rules.ReasonRulesPending && e.Judged == audit.NotJudged,
+		"the decision is %+v", e.Decision)
+	d := e.Outcome.Late
+	must.True(t, d != nil && d.Verdict == rules.WouldRefuse && d.Line == 3, "the verdict is %+v", d)
 	if got := tally.Summary(); got.NotJudged != 0 || got.WouldRefuse != 1 || got.ByPath != 1 || len(got.Unjudged) != 0 || len(got.Refusals) != 1 {
 		t.Errorf("after the verdict %+v", got)
 	}
@@ -152,13 +143,10 @@ func TestVerdictAfterTheRequestHasTheReasonOfItsMode(t *testing.T) {
 		c.Policies = slowPolicies{c.Policies, come}
 		settle(c, &acl.Rules{Overrides: []acl.ModeOverride{{Mode: acl.Observe, Reason: "until the audit", Until: time.Now().Add(time.Hour)}}})
 	})
-	if got := r.ask(plain, question{path: "/private/x"}); got.StatusCode != 200 {
-		t.Fatal(got.Status)
-	}
+	must.Is(t, r.ask(plain, question{path: "/private/x"}).StatusCode, 200)
 	close(come)
-	if e := r.records.target(t, "/private/x"); e.Outcome.Late == nil || e.Outcome.LateSettled != "until the audit" {
-		t.Errorf("%+v", e.Outcome)
-	}
+	e := r.records.target(t, "/private/x")
+	must.True(t, e.Outcome.Late != nil && e.Outcome.LateSettled == "until the audit", "%+v", e.Outcome)
 }
 
 // In observe mode names that differ are reported; the request goes to the host that its
@@ -169,21 +157,18 @@ func TestHeed_AnObservedMismatchIsReported(t *testing.T) {
 	c.Send("GET /page HTTP/1.1\r\nHost: other.test\r\n\r\n")
 	got := c.Head("GET")
 	io.Copy(io.Discard, got.Body)
-	if got.StatusCode != 200 || !strings.Contains(got.Header.Get("Proxy-Status"), "other.test") {
-		t.Errorf("%d, %q", got.StatusCode, got.Header.Get("Proxy-Status"))
-	}
+	must.True(t, got.StatusCode == 200 && strings.Contains(got.Header.Get("Proxy-Status"), "other.test"),
+		"%d, %q", got.StatusCode, got.Header.Get("Proxy-Status"))
 	e := r.records.target(t, "/page")
-	if e.Decision.Verdict != rules.WouldRefuse || e.Decision.Reason != rules.ReasonHostMismatch || e.Host != "site.test" {
-		t.Errorf("%+v", e)
-	}
+	must.True(t, e.Decision.Verdict == rules.WouldRefuse && e.Decision.Reason == rules.ReasonHostMismatch && e.Host == "site.test",
+		"%+v", e)
 	must.Equal(t, r.site.last(t, "/page").Host, "other.test", "the site was asked as")
 	// In a tunnel that heed does not look into, too.
 	r = newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Mode: acl.Observe, HTTPS: acl.HostOnly}) })
 	wrong := r.bySite("h1.test", "http/1.1")
 	wrong.InsecureSkipVerify = true
-	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(wrong); err != nil {
-		t.Errorf("the tunnel ended: %v", err)
-	}
+	_, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(wrong)
+	must.True(t, err == nil, "the tunnel ended: %v", err)
 	r.records.await(t, "the report", func(e *audit.Entry) bool {
 		return e.Decision.Verdict == rules.WouldRefuse && e.Decision.Reason == rules.ReasonHostMismatch
 	})
@@ -214,9 +199,8 @@ func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
 	r = newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Hosts: hosts, HTTPS: acl.HostOnly}) })
 	hidden := r.bySite("h1.test", "http/1.1")
 	hidden.InsecureSkipVerify = true
-	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(hidden); err == nil {
-		t.Error("the tunnel is open")
-	}
+	_, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(hidden)
+	must.True(t, err != nil, "the tunnel is open")
 }
 
 // A mismatch that is let pass does not keep credentials from being found.
@@ -253,14 +237,12 @@ func TestHeed_AnObservedTunnelMayCarryAnything(t *testing.T) {
 		c := testkit.Dial(t, r.addr).Connect("echo.test:443")
 		c.Send(sent)
 		got := make([]byte, len(sent))
-		if _, err := io.ReadFull(c.R, got); err != nil || string(got) != sent {
-			t.Errorf("%q, %v", got, err)
-		}
+		_, err := io.ReadFull(c.R, got)
+		must.True(t, err == nil && string(got) == sent, "%q, %v", got, err)
 		c.Close()
 		e := r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Host == "echo.test" && e.Outcome.BytesIn == int64(len(sent)) })
-		if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonNotHTTP || e.Judged != audit.NotJudged {
-			t.Errorf("%+v", e)
-		}
+		must.True(t, e.Decision.Verdict == rules.Allow && e.Decision.Reason == rules.ReasonNotHTTP && e.Judged == audit.NotJudged,
+			"%+v", e)
 	}
 }
 
@@ -278,9 +260,8 @@ func TestObservedAnswerNamesTheTimeOfAPostponement(t *testing.T) {
 	unread := newRig(t, hello, observing, func(c *Config) {
 		c.Policies = stated{rules.Source{State: rules.Unreachable, RetryAt: time.Now().Add(time.Minute)}}
 	}).ask(plain, question{path: "/page"})
-	if got := unread.Header.Get("Proxy-Status"); !regexp.MustCompile(`ask again after ([1-5]\d|60) s`).MatchString(got) {
-		t.Errorf("unreachable: %s", got)
-	}
+	got := unread.Header.Get("Proxy-Status")
+	must.True(t, regexp.MustCompile(`ask again after ([1-5]\d|60) s`).MatchString(got), "unreachable: %s", got)
 }
 
 // stated are policies of one kind.

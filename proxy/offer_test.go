@@ -70,9 +70,8 @@ func TestUse_PartsOfPages(t *testing.T) {
 			if c.known {
 				r.ask(plain, question{path: "/page", header: []string{"User-Agent: NewsBot/1.0"}})
 			}
-			if got := r.ask(plain, question{path: "/page", header: []string{"User-Agent: NewsBot/1.0", "Range: " + c.ranges}}); got.StatusCode != want {
-				t.Errorf("%s under %v: %d, want %d: %.200s", c.ranges, p, got.StatusCode, want, got.body)
-			}
+			got := r.ask(plain, question{path: "/page", header: []string{"User-Agent: NewsBot/1.0", "Range: " + c.ranges}})
+			must.True(t, got.StatusCode == want, "%s under %v: %d, want %d: %.200s", c.ranges, p, got.StatusCode, want, got.body)
 		}
 	}
 }

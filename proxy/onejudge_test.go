@@ -24,6 +24,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/fetch"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -165,9 +166,7 @@ func (j *oneJudge) makeSettings() {
 			Patterns: []string{j.pick(onePaths...)}, Refuse: j.IntN(2) == 0, Reason: "letter 7", Granted: j.IntN(4) == 0,
 			Expires: time.Time{}.Add(time.Duration(j.IntN(2)) * time.Hour),
 		})
-		if err != nil {
-			j.Fatal(err)
-		}
+		must.OK(j, err)
 		return e
 	}
 	client := func(name string, glob string) acl.Client {
@@ -186,10 +185,7 @@ func (j *oneJudge) makeSettings() {
 	}
 	j.settings = &acl.Rules{Hash: "1", Text: "1", AlsoObey: acl.PurposeTokens{signal.PurposeTraining: j.tokens()}, Clients: []acl.Client{client("news", "*News*"), client("all", "")}}
 	for _, pattern := range []string{"a.test", "*.test", "*"} {
-		p, err := acl.ParseHostPattern(pattern)
-		if err != nil {
-			j.Fatal(err)
-		}
+		p := must.Get(acl.ParseHostPattern(pattern))(j)
 		h := acl.Host{Match: []acl.HostPattern{p}, NeverAllow: j.IntN(8) == 0, Service: j.some(12, "an API")}
 		if j.IntN(3) == 0 {
 			h.Exceptions = []*acl.Exception{exception(), exception()}
@@ -246,13 +242,9 @@ func (j *oneJudge) start() {
 	j.makeSettings()
 	j.path = filepath.Join(j.TempDir(), "audit.db")
 	var err error
-	if j.writer, err = store.Open(j.path, store.Options{Heed: "test"}); err != nil {
-		j.Fatal(err)
-	}
-	forbidden, err := acl.ParseDestination("forbidden.test")
-	if err != nil {
-		j.Fatal(err)
-	}
+	j.writer, err = store.Open(j.path, store.Options{Heed: "test"})
+	must.Need(j, err == nil, "%v", err)
+	forbidden := must.Get(acl.ParseDestination("forbidden.test"))(j)
 	j.refused = &acl.Destinations{Private: true, Refuse: []acl.Destination{forbidden}}
 	profile := rules.Profile(j.IntN(4))
 	j.settings.Profile = profile
@@ -310,28 +302,19 @@ func (j *oneJudge) ask() {
 		return
 	}
 	checked := answer{!a.Allowed, a.Reason, a.Group, a.Rule, "", a.Line, a.Variant}
-	if proxy != checked {
-		j.Errorf("%s as %q:\n  proxy %+v (%s)\n  check %+v (%s)", url, agent, proxy, e.Detail, checked, a.Detail)
-	}
+	must.True(j, proxy == checked,
+		"%s as %q:\n  proxy %+v (%s)\n  check %+v (%s)", url, agent, proxy, e.Detail, checked, a.Detail)
 }
 
 // replayed has the record judged again.
 func (j *oneJudge) replayed() {
-	if err := j.writer.Close(""); err != nil {
-		j.Fatal(err)
-	}
-	record, err := store.OpenRecord(j.path)
-	if err != nil {
-		j.Fatal(err)
-	}
+	must.OK(j, j.writer.Close(""))
+	record := must.Get(store.OpenRecord(j.path))(j)
 	r, err := replay.Judge(j.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return j.settings, nil }})
-	if err != nil {
-		j.Fatal(err)
-	}
+	must.OK(j, err)
 	notByRules := slices.IndexFunc(r.Why, func(w replay.Why) bool { return w.Class == replay.Same }) >= 0
-	if r.Different+r.OtherEngine+r.Incomplete+r.Redacted > 0 || notByRules {
-		j.Errorf("of %d entries %d are different and %d incomplete: %+v %+v", r.Entries, r.Different, r.Incomplete, r.Why, r.Examples)
-	}
+	must.True(j, r.Different+r.OtherEngine+r.Incomplete+r.Redacted == 0 && !notByRules,
+		"of %d entries %d are different and %d incomplete: %+v %+v", r.Entries, r.Different, r.Incomplete, r.Why, r.Examples)
 }
 
 // TestHeed_ProxyCheckAndReplayAreOneJudge asks all three about random cases: the same
@@ -349,9 +332,8 @@ func TestHeed_ProxyCheckAndReplayAreOneJudge(t *testing.T) {
 				rules.ReasonOverride, rules.ReasonExempt, rules.ReasonNoAgent, rules.ReasonNotACrawl, rules.ReasonLicence, rules.ReasonTooComplex)
 		}
 		for _, reason := range common {
-			if _, ok := met.Load(reason); !ok {
-				t.Errorf("no case had the reason %s", reason)
-			}
+			_, ok := met.Load(reason)
+			must.True(t, ok, "no case had the reason %s", reason)
 		}
 	})
 	for round := range rounds {

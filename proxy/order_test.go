@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -52,9 +53,7 @@ func TestNamesAndOrderOfFieldsAreKept(t *testing.T) {
 			c, prefix := r.rawTo(plain, "order.test")
 			c.Send("GET " + prefix + "/page HTTP/1.1\r\nhost: order.test\r\n" + strings.Join(f.request, "\r\n") + "\r\n\r\n")
 			want := "GET /page HTTP/1.1\r\nhost: order.test\r\n" + strings.Join(f.request, "\r\n") + "\r\nVia: 1.1 rig-7f3a\r\n\r\n"
-			if head := <-got; head != want {
-				t.Errorf("the site got\n%s\nwant\n%s", head, want)
-			}
+			must.Equal(t, <-got, want, "the site")
 			want = "HTTP/1.1 " + f.status + "\r\n" + strings.Join(f.answer, "\r\n") + "\r\nVia: 1.1 rig-7f3a\r\n\r\nok"
 			text := make([]byte, len(want))
 			if n, err := io.ReadFull(c.Conn, text); err != nil || string(text) != want {

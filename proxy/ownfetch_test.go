@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // heed's fetch of robots.txt counts as the request's client: the request follows on the
@@ -20,10 +22,6 @@ func TestARequestFollowsItsRobotsTxtOnOneConnection(t *testing.T) {
 		hello(w, r)
 	})})
 	r := newRigBefore(t, s)
-	if a := r.ask(plain, question{host: "first.test", path: "/page"}); a.StatusCode != 200 {
-		t.Fatal(a.Status)
-	}
-	if len(from) != 1 {
-		t.Errorf("robots.txt and its page came on %d connections", len(from))
-	}
+	must.Is(t, r.ask(plain, question{host: "first.test", path: "/page"}).StatusCode, 200)
+	must.True(t, len(from) == 1, "robots.txt and its page came on %d connections", len(from))
 }

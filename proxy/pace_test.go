@@ -126,9 +126,7 @@ func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 	}
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		path := "/" + string(m)
-		if a := r.in(t).ask(m, question{path: path, header: slow}); a.StatusCode != 200 {
-			t.Fatal(a.Status)
-		}
+		must.Is(t, r.in(t).ask(m, question{path: path, header: slow}).StatusCode, 200)
 		e := r.records.target(t, path)
 		got := p.ended(t) // HTTP/2 reports the headers while the answer is being handled
 		if !strings.HasPrefix(got, "turn, going, ") || !strings.Contains(got, "answered OK") || m == plain && got != "turn, going, started, answered OK, ended" {
@@ -205,9 +203,8 @@ func TestHeed_WhoLeavesBeforeItsTurnIsRecorded(t *testing.T) {
 		if m == mitmH2 {
 			req, _ := http.NewRequestWithContext(ctx, "GET", "https://site.test"+path, nil)
 			req.Header.Set("User-Agent", "slow/1.0")
-			if _, err := r.h2("site.test").RoundTrip(req); err == nil {
-				t.Error("an answer came")
-			}
+			_, err := r.h2("site.test").RoundTrip(req)
+			must.True(t, err != nil, "an answer came")
 		} else {
 			c, prefix := r.raw(m)
 			c.Send(get(prefix, path, slow...))
@@ -234,13 +231,10 @@ func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte(gentle))
 		}}}}
 	})
-	if a := r.ask(plain, question{host: "dead.test", path: "/dead", header: slow}); a.StatusCode != 502 {
-		t.Error(a.Status)
-	}
+	a := r.ask(plain, question{host: "dead.test", path: "/dead", header: slow})
+	must.True(t, a.StatusCode == 502, "%s", a.Status)
 	r.records.target(t, "/dead")
-	if got := p.ended(t); got != "ended" {
-		t.Error(got)
-	}
+	must.Equal(t, p.ended(t), "ended")
 }
 
 // A request whose turn is over before it can be written takes another one, and is not sent
@@ -252,12 +246,10 @@ func TestHeed_ARequestThatIsLateTakesAnotherTurn(t *testing.T) {
 		path := "/" + string(m)
 		p.answer, p.asked = atOnce, nil
 		p.late.Store(true)
-		if a := r.ask(m, question{path: path + "/late", header: slow}); a.StatusCode != 200 {
-			t.Error(a.Status)
-		}
-		if e := r.records.target(t, path+"/late"); e.Outcome.Err != "" || len(p.asked) != 2 {
-			t.Errorf("%d turns, %q", len(p.asked), e.Outcome.Err)
-		}
+		a := r.ask(m, question{path: path + "/late", header: slow})
+		must.True(t, a.StatusCode == 200, "%s", a.Status)
+		e := r.records.target(t, path+"/late")
+		must.True(t, e.Outcome.Err == "" && len(p.asked) == 2, "%d turns, %q", len(p.asked), e.Outcome.Err)
 		turns := 0
 		p.answer = func(ctx context.Context, q *pace.Ask) pace.Answer {
 			if turns++; turns > 1 {
@@ -281,9 +273,8 @@ func TestHeed_ARequestThatIsLateTakesAnotherTurn(t *testing.T) {
 		return pace.Answer{Refused: turns > 1}
 	}
 	p.late.Store(true)
-	if a := observed.ask(plain, question{path: "/observed", header: slow}); a.StatusCode != 200 || turns != 2 {
-		t.Errorf("only observed: %s after %d turns", a.Status, turns)
-	}
+	a := observed.ask(plain, question{path: "/observed", header: slow})
+	must.True(t, a.StatusCode == 200 && turns == 2, "only observed: %s after %d turns", a.Status, turns)
 }
 
 // Requests of an exempt client do not wait, and requests that are only observed are
@@ -303,9 +294,7 @@ func TestHeed_WhoIsNotPaced(t *testing.T) {
 	must.Equal(t, p.told(), "", "people")
 	r.ask(plain, question{path: "/observed", header: slow})
 	r.records.target(t, "/observed")
-	if len(p.asked) != 1 || !p.asked[0].Observed {
-		t.Errorf("%+v", p.asked)
-	}
+	must.True(t, len(p.asked) == 1 && p.asked[0].Observed, "%+v", p.asked)
 }
 
 // A long wait is reported when it begins, once per host in half a minute.
@@ -323,9 +312,8 @@ func TestHeed_LongWaitsAreAnnounced(t *testing.T) {
 		r.ask(plain, question{path: "/", header: slow})
 	}
 	const cause = "site.test asks for 10 s between requests (robots.txt line 5): 12 waiting, "
-	if want := []string{cause + "yours in 40 s", cause + "that of 127.0.0.1 in 40 s"}; !slices.Equal(told, want) {
-		t.Errorf("%q", told)
-	}
+	want := []string{cause + "yours in 40 s", cause + "that of 127.0.0.1 in 40 s"}
+	must.True(t, slices.Equal(told, want), "%q", told)
 }
 
 // Tunnels that are judged by their host take turns too: each opens a connection.
@@ -334,9 +322,7 @@ func TestHeed_TunnelsTakeTurns(t *testing.T) {
 	r := newPaced(t, p, func(c *Config) { c.Rules = &acl.Rules{HTTPS: acl.HostOnly} })
 	testkit.Dial(t, r.addr).Connect("site.test:443", slow...).Close()
 	r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Method == "CONNECT" })
-	if got := p.ended(t); got != "started, ended" {
-		t.Error(got)
-	}
+	must.Equal(t, p.ended(t), "started, ended")
 }
 
 // Of the requests that begin to wait for a site at the same time, the wait of one is announced.

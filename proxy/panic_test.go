@@ -141,9 +141,8 @@ func TestFaultCostsOneRequest(t *testing.T) {
 			{path: "/upstream"},
 		} {
 			a := r.ask(m, f)
-			if a.StatusCode != 500 || proxyStatusOf(t, a.Header) != "proxy_internal_error" {
-				t.Errorf("%s: %s %v", f.path, a.Status, a.Header)
-			}
+			must.True(t, a.StatusCode == 500 && proxyStatusOf(t, a.Header) == "proxy_internal_error",
+				"%s: %s %v", f.path, a.Status, a.Header)
 			if text := a.body + a.Status; strings.Contains(text, "10.0.0.1") || strings.Contains(text, "goroutine") {
 				t.Errorf("the answer contains internals: %s", text)
 			}
@@ -155,17 +154,13 @@ func TestFaultCostsOneRequest(t *testing.T) {
 			}
 			must.Status(t, r.ask(m, question{path: "/fine"}).Response, 200, "after the fault")
 		}
-		if a := r.ask(m, question{path: "/body"}); a.err == nil {
-			t.Errorf("an answer whose body failed inside heed looks whole: %q", a.body)
-		}
+		a := r.ask(m, question{path: "/body"})
+		must.True(t, a.err != nil, "an answer whose body failed inside heed looks whole: %q", a.body)
 	})
-	if !strings.Contains(log.String(), "policy fault") || !strings.Contains(log.String(), "goroutine") {
-		t.Errorf("the operator is not told of the fault: %.300s", log.String())
-	}
+	must.True(t, strings.Contains(log.String(), "policy fault") && strings.Contains(log.String(), "goroutine"),
+		"the operator is not told of the fault: %.300s", log.String())
 	for _, seen := range r.site.reached() {
-		if strings.Contains(seen, "/policy") || strings.Contains(seen, "/upstream") {
-			t.Errorf("the site saw %s", seen)
-		}
+		must.True(t, !strings.Contains(seen, "/policy") && !strings.Contains(seen, "/upstream"), "the site saw %s", seen)
 	}
 }
 
@@ -183,9 +178,8 @@ func TestFaultBeforeTheDecision(t *testing.T) {
 				armed.Store(true)
 				req, _ := http.NewRequest("GET", "https://site.test"+path, nil)
 				var err error
-				if resp, err = client.RoundTrip(req); err != nil {
-					t.Fatal(err)
-				}
+				resp, err = client.RoundTrip(req)
+				must.Need(t, err == nil, "%v", err)
 			} else {
 				c, prefix := r.raw(m)
 				armed.Store(true)
@@ -255,15 +249,12 @@ func TestFaultInTheRecorder(t *testing.T) {
 			}
 			must.Lack(t, a.body+a.Status, "10.0.0.1", "the answer contains internals")
 		}
-		if seen := r.site.reached(); len(seen) > 0 {
-			t.Errorf("the site saw %q", seen)
-		}
+		must.Same(t, r.site.reached(), nil, "what the site saw")
 	})
 	must.Contain(t, log.String(), "record fault", "the operator is not told of the fault")
 	eachMode(t, allModes, func(t *testing.T, m mode) {
-		if a := r.in(t).ask(m, question{path: "/fine", header: []string{"User-Agent: ended/1"}}); a.StatusCode != 200 || a.err != nil {
-			t.Errorf("%s, %v", a.Status, a.err)
-		}
+		a := r.in(t).ask(m, question{path: "/fine", header: []string{"User-Agent: ended/1"}})
+		must.True(t, a.StatusCode == 200 && a.err == nil, "%s, %v", a.Status, a.err)
 	})
 }
 
@@ -286,9 +277,8 @@ func TestFaultInTheSigner(t *testing.T) {
 func TestFaultInTheHandshakeClosesTheTunnel(t *testing.T) {
 	r := newRig(t, hello, new(faults).config)
 	c := testkit.Dial(t, r.addr).Connect("site.test:443")
-	if _, err := c.TryTLS(r.trusting("leaf.test")); err == nil {
-		t.Fatal("a handshake without a certificate")
-	}
+	_, err := c.TryTLS(r.trusting("leaf.test"))
+	must.Need(t, err != nil, "a handshake without a certificate")
 	c.Closed()
 	r.records.await(t, "the fault", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonInternal })
 }

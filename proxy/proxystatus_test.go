@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // decisionOf is the decision that a's Proxy-Status names; empty when it names none.
@@ -95,13 +96,10 @@ func proxyStatusOf(t *testing.T, h http.Header) string {
 	}
 	value, _ := item.Params.Get("error")
 	token, ok := value.(httpsfv.Token)
-	if !ok {
-		t.Errorf("Proxy-Status %q: error is %T", h["Proxy-Status"], value)
-	}
+	must.True(t, ok, "Proxy-Status %q: error is %T", h["Proxy-Status"], value)
 	if details, ok := item.Params.Get("details"); ok {
-		if _, ok := details.(string); !ok {
-			t.Errorf("Proxy-Status %q: details is %T", h["Proxy-Status"], details)
-		}
+		_, ok := details.(string)
+		must.True(t, ok, "Proxy-Status %q: details is %T", h["Proxy-Status"], details)
 	}
 	return string(token)
 }
@@ -112,8 +110,7 @@ func TestRFC9209_ProxyStatusIsAStructuredField(t *testing.T) {
 	r := newRig(t, hello)
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		a := r.in(t).ask(m, question{path: `/private/"quoted\"?a="\`})
-		if got := proxyStatusOf(t, a.Header); a.StatusCode != 403 || got != "http_request_denied" {
-			t.Errorf("%s %q", a.Status, got)
-		}
+		got := proxyStatusOf(t, a.Header)
+		must.True(t, a.StatusCode == 403 && got == "http_request_denied", "%s %q", a.Status, got)
 	})
 }

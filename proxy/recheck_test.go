@@ -74,9 +74,8 @@ func TestARemovedUserLosesItsTunnels(t *testing.T) {
 				}
 				conn := testkit.Dial(t, r.addr).Connect("site.test:443", annIs).TLS(trust)
 				conn.Send(get("", "/page"))
-				if a := conn.Answer("GET"); a.StatusCode != 200 {
-					t.Fatalf("before: %s", a.Status)
-				}
+				a := conn.Answer("GET")
+				must.Need(t, a.StatusCode == 200, "before: %s", a.Status)
 				reload(c.after, c.from...)
 				switch {
 				case c.why == "":
@@ -86,13 +85,11 @@ func TestARemovedUserLosesItsTunnels(t *testing.T) {
 					conn.Send(get("", "/after"))
 					a := conn.Answer("GET")
 					e := r.records.await(t, "the refusal", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonAccess })
-					if a.StatusCode != 403 || e.Host != "site.test" || e.Method != "GET" || e.Detail != c.why {
-						t.Errorf("after: %s, recorded %+v", a.Status, e)
-					}
+					must.True(t, a.StatusCode == 403 && e.Host == "site.test" && e.Method == "GET" && e.Detail == c.why,
+						"after: %s, recorded %+v", a.Status, e)
 				default:
-					if _, err := conn.Read(make([]byte, 1)); err == nil {
-						t.Error("the tunnel is open")
-					}
+					_, err := conn.Read(make([]byte, 1))
+					must.True(t, err != nil, "the tunnel is open")
 					r.expectEnded("CONNECT", c.why)
 				}
 			})
@@ -105,9 +102,7 @@ func (r *rig) expectEnded(method, why string) {
 	r.t.Helper()
 	want := "heed: the tunnel was closed, since the settings have changed: " + why
 	e := r.records.await(r.t, "the end", func(e *audit.Entry) bool { return e.Method == method && e.Outcome.Err != "" })
-	if !e.Outcome.Truncated || e.Outcome.Err != want {
-		r.t.Errorf("recorded %q, want %q", e.Outcome.Err, want)
-	}
+	must.True(r.t, e.Outcome.Truncated && e.Outcome.Err == want, "recorded %q, want %q", e.Outcome.Err, want)
 }
 
 func TestARemovedUserLosesItsWebSockets(t *testing.T) {
@@ -115,9 +110,8 @@ func TestARemovedUserLosesItsWebSockets(t *testing.T) {
 		r, reload := reloadable(t, newSite(t, webSocketSite(make(chan string, 1))), acl.Intercept, nil)
 		c := r.openWebSocket(m, "/socket")
 		reload(userFile{"ann": "open sesame"})
-		if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
-			t.Error(err)
-		}
+		_, err := io.Copy(io.Discard, c)
+		must.True(t, err == nil || strings.Contains(err.Error(), "reset"), "%v", err)
 		r.expectEnded("GET", "this proxy asks for a user name and a password since this tunnel was opened; open a new one")
 	})
 }
@@ -128,8 +122,7 @@ func TestARemovedUserLosesAnIdleTunnel(t *testing.T) {
 	c := testkit.Dial(t, r.addr).Connect("site.test:443")
 	testkit.Until(t, "the tunnel is registered", func() bool { return len(r.proxy.open.all()) == 1 })
 	reload(userFile{})
-	if _, err := c.Read(make([]byte, 1)); err == nil {
-		t.Error("the tunnel is open")
-	}
+	_, err := c.Read(make([]byte, 1))
+	must.True(t, err != nil, "the tunnel is open")
 	r.expectEnded("CONNECT", "this proxy asks for a user name and a password since this tunnel was opened; open a new one")
 }

@@ -32,17 +32,13 @@ func TestConnectionGoesOnAfterARefusal(t *testing.T) {
 			a := c.Answer(method)
 			path := fmt.Sprintf("/%d", i+1)
 			refused := i == 0 || i == 1 || i == 4
-			if refused != (a.StatusCode == 403) {
-				t.Fatalf("answer %d: %s", i+1, a.Status)
-			}
-			if method == "GET" && !strings.Contains(string(a.Body), path) {
-				t.Errorf("answer %d is not about %s: %s", i+1, path, a.Body)
-			}
+			must.Need(t, refused == (a.StatusCode == 403), "answer %d: %s", i+1, a.Status)
+			must.True(t, method != "GET" || strings.Contains(string(a.Body), path),
+				"answer %d is not about %s: %s", i+1, path, a.Body)
 			lengths = append(lengths, a.ContentLength)
 		}
-		if lengths[0] <= 0 || lengths[0] != lengths[1] || lengths[0] != lengths[4] {
-			t.Errorf("Content-Length of refusals to GET, HEAD, GET: %v", lengths)
-		}
+		must.True(t, lengths[0] > 0 && lengths[0] == lengths[1] && lengths[0] == lengths[4],
+			"Content-Length of refusals to GET, HEAD, GET: %v", lengths)
 	})
 }
 
@@ -61,9 +57,8 @@ func TestHeed_ARefusalSaysWhereTheNameIsFromThatLedToTheGroup(t *testing.T) {
 		"/lab":  {`The piece \"Lab/1\" of the User-Agent led to the group`, "agent=lab agent_from=user-agent"},
 		"/news": {`The declared name \"newsbot\" led to the group`, "agent=newsbot agent_from=declared"},
 	} {
-		if a := r.ask(plain, question{path: path, header: []string{"User-Agent: Lab/1"}}); a.StatusCode != 403 || !strings.Contains(a.body, want[0]) {
-			t.Errorf("%s: %s, %s", path, a.Status, a.body)
-		}
+		a := r.ask(plain, question{path: path, header: []string{"User-Agent: Lab/1"}})
+		must.True(t, a.StatusCode == 403 && strings.Contains(a.body, want[0]), "%s: %s, %s", path, a.Status, a.body)
 		var log strings.Builder
 		e := r.records.target(t, path)
 		if l := audit.NewLog(slog.NewTextHandler(&log, nil), nil); l.Decided(&e) == nil {
@@ -96,13 +91,10 @@ func TestHeed_GroupsForAPurposeAreObeyedWhereTheyNameIt(t *testing.T) {
 		must.Equal(t, a.StatusCode, c.want, "%s as %s: %s", c.path, c.agent, a.Status)
 	}
 	e := r.records.target(t, "/dataset/1")
-	if e.Decision.Role != rules.Obeyed || e.Decision.Group != "CCBot" || !slices.Equal(e.AlsoObey, clients[0].AlsoObey) {
-		t.Errorf("%+v, %q", e.Decision, e.AlsoObey)
-	}
+	must.True(t, e.Decision.Role == rules.Obeyed && e.Decision.Group == "CCBot" && slices.Equal(e.AlsoObey, clients[0].AlsoObey),
+		"%+v, %q", e.Decision, e.AlsoObey)
 	a := r.ask(plain, question{path: "/dataset/3", header: []string{"User-Agent: Lab/1"}})
-	if !strings.Contains(a.body, `is for \"ccbot\", which this client obeys besides its own names`) {
-		t.Error(a.body)
-	}
+	must.Contain(t, a.body, `is for \"ccbot\", which this client obeys besides its own names`)
 	p := rules.New(rules.Source{State: rules.Available}, []byte(text))
 	settled := &acl.Rules{Clients: clients}
 	id := settled.For(&clients[0], e.Policy.Source().Origin, time.Now()).Identity("Lab/1", rules.Identify)
@@ -117,12 +109,10 @@ func TestRefusalsCarryContentLength(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "DELETE"} {
 			a := r.in(t).ask(m, question{method: method, path: "/private"})
 			length, err := strconv.Atoi(a.Header.Get("Content-Length"))
-			if a.StatusCode != 403 || err != nil || len(a.TransferEncoding) > 0 {
-				t.Fatalf("%s: %s, Content-Length %q, %v", method, a.Status, a.Header.Get("Content-Length"), a.TransferEncoding)
-			}
-			if method == "HEAD" != (len(a.body) == 0) || method != "HEAD" && len(a.body) != length {
-				t.Errorf("%s: %d octets of body, Content-Length %d", method, len(a.body), length)
-			}
+			must.Need(t, a.StatusCode == 403 && err == nil && len(a.TransferEncoding) == 0,
+				"%s: %s, Content-Length %q, %v", method, a.Status, a.Header.Get("Content-Length"), a.TransferEncoding)
+			must.True(t, method == "HEAD" == (len(a.body) == 0) && (method == "HEAD" || len(a.body) == length),
+				"%s: %d octets of body, Content-Length %d", method, len(a.body), length)
 		}
 	})
 }
@@ -153,9 +143,7 @@ var uploads = []upload{
 func TestRefusedUploadIsAnsweredAtOnce(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { c.Limits.DrainTime = time.Hour })
 	eachUpload(t, r, func(c *testkit.Conn) {})
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
 // Afterwards the connection closes by itself, however little came of the body.
@@ -170,9 +158,8 @@ func eachUpload(t *testing.T, r *rig, then func(c *testkit.Conn)) {
 			t.Run(u.name, func(t *testing.T) {
 				c, prefix := r.in(t).raw(m)
 				c.Send(rawRequest("POST", prefix, "/private/upload", u.header) + u.body)
-				if a := c.Answer("POST"); a.StatusCode != 403 || !a.Close {
-					t.Errorf("%s, Connection: close %v", a.Status, a.Close)
-				}
+				a := c.Answer("POST")
+				must.True(t, a.StatusCode == 403 && a.Close, "%s, Connection: close %v", a.Status, a.Close)
 				then(c)
 			})
 		}
@@ -186,14 +173,10 @@ func TestBodyOfARefusedUploadIsNotARequest(t *testing.T) {
 		c, prefix := r.in(t).raw(m)
 		smuggled := get(prefix, "/public/smuggled")
 		c.Send(rawRequest("POST", prefix, "/private", fmt.Sprintf("Content-Length: %d", len(smuggled))) + smuggled + smuggled)
-		if a := c.Answer("POST"); a.StatusCode != 403 {
-			t.Fatal(a.Status)
-		}
+		must.Is(t, c.Answer("POST").StatusCode, 403)
 		c.Closed()
 	})
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
 // A client that reads only when it has sent its whole body gets the 403 too,
@@ -204,9 +187,7 @@ func TestClientThatSendsAllBeforeReadingGetsTheRefusal(t *testing.T) {
 		c, prefix := r.in(t).raw(m)
 		const size = 8 << 20
 		c.Send(rawRequest("POST", prefix, "/private", fmt.Sprintf("Content-Length: %d", size)) + strings.Repeat("x", size))
-		if a := c.Answer("POST"); a.StatusCode != 403 {
-			t.Fatal(a.Status)
-		}
+		must.Is(t, c.Answer("POST").StatusCode, 403)
 	})
 }
 
@@ -229,12 +210,9 @@ func TestHugeRefusedUploadIsBounded(t *testing.T) {
 				}
 			}
 		}()
-		if a := c.Answer("POST"); a.StatusCode != 403 {
-			t.Fatal(a.Status)
-		}
-		if n := <-sent; n > 2*maxDrain {
-			t.Errorf("%d octets were taken from a client that was refused", n)
-		}
+		must.Is(t, c.Answer("POST").StatusCode, 403)
+		n := <-sent
+		must.True(t, n <= 2*maxDrain, "%d octets were taken from a client that was refused", n)
 	})
 }
 
@@ -259,9 +237,7 @@ func TestHTTP2RefusalEndsTheStreamOnly(t *testing.T) {
 			req.Header.Set(h, "100-continue")
 		}
 		resp, err := c.RoundTrip(req)
-		if err != nil {
-			t.Fatalf("%s %s: %v", method, path, err)
-		}
+		must.OK(t, err, "%s %s", method, path)
 		return resp
 	}
 	open := ask("GET", "/held", nil)
@@ -273,15 +249,13 @@ func TestHTTP2RefusalEndsTheStreamOnly(t *testing.T) {
 	} {
 		resp := ask("POST", "/private", body)
 		text, err := io.ReadAll(resp.Body)
-		if resp.StatusCode != 403 || !strings.Contains(string(text), "Refused by heed") || err != nil {
-			t.Errorf("%s: %s %q %v", name, resp.Status, text, err)
-		}
+		must.True(t, resp.StatusCode == 403 && strings.Contains(string(text), "Refused by heed") && err == nil,
+			"%s: %s %q %v", name, resp.Status, text, err)
 	}
 	must.Status(t, ask("GET", "/after", nil), 200, "a new stream")
 	close(release)
-	if text, err := io.ReadAll(open.Body); string(text) != "first rest" || err != nil {
-		t.Errorf("the stream that was open before: %q %v", text, err)
-	}
+	text, err := io.ReadAll(open.Body)
+	must.True(t, string(text) == "first rest" && err == nil, "the stream that was open before: %q %v", text, err)
 	for _, seen := range r.site.reached() {
 		must.Lack(t, seen, "private", "the site saw")
 	}
@@ -297,16 +271,12 @@ func TestRefusalIsNotTheSitesAnswer(t *testing.T) {
 		want := map[string]bool{"Content-Type": true, "Content-Length": true, "Cache-Control": true,
 			"Proxy-Status": true, "X-Content-Type-Options": true, "Date": true}
 		for name := range a.Header {
-			if !want[name] {
-				t.Errorf("unexpected field %s: %q", name, a.Header[name])
-			}
+			must.True(t, want[name], "unexpected field %s: %q", name, a.Header[name])
 			delete(want, name)
 		}
-		if len(want) > 0 || a.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("missing fields %v, Cache-Control %q", want, a.Header.Get("Cache-Control"))
-		}
-		if e := r.records.target(t, path); e.Outcome.FromSite || e.Outcome.Status != 403 || e.Decision.Reason != rules.ReasonRule {
-			t.Errorf("record %+v", e)
-		}
+		must.True(t, len(want) == 0 && a.Header.Get("Cache-Control") == "no-store",
+			"missing fields %v, Cache-Control %q", want, a.Header.Get("Cache-Control"))
+		e := r.records.target(t, path)
+		must.True(t, !e.Outcome.FromSite && e.Outcome.Status == 403 && e.Decision.Reason == rules.ReasonRule, "record %+v", e)
 	})
 }

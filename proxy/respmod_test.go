@@ -10,6 +10,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/signal"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -41,9 +42,7 @@ func TestRespmod_AnAnswerEndsTheRecordOfItsRequestOnce(t *testing.T) {
 	page := getOf("http://site.test/page")
 	status, all := r.onICAP(addr, reqmod(page, keeps, from7, brings))
 	id := decisionIn(all)
-	if status != "ICAP/1.0 204 No Content" || len(id) != len("Heed-Decision: ")+36 {
-		t.Fatalf("%q", all)
-	}
+	must.Need(t, status == "ICAP/1.0 204 No Content" && len(id) == len("Heed-Decision: ")+36, "%q", all)
 	const bad = "ICAP/1.0 400 Bad Request: "
 	for _, c := range []struct{ question, want string }{
 		{respmod(page, whole), bad + "the answer comes without the field Heed-Decision"},
@@ -55,9 +54,8 @@ func TestRespmod_AnAnswerEndsTheRecordOfItsRequestOnce(t *testing.T) {
 		{respmod(page, "HTTP/1.1 2000 OK", id), bad + "the encapsulated HTTP message cannot be read"},
 	} {
 		before := len(r.records.all())
-		if status, _ := r.onICAP(addr, c.question); !strings.HasPrefix(status, c.want) {
-			t.Errorf("%.200q: %s\nwant %s", c.question, status, c.want)
-		}
+		status, _ := r.onICAP(addr, c.question)
+		must.True(t, strings.HasPrefix(status, c.want), "%.200q: %s\nwant %s", c.question, status, c.want)
 		testkit.Until(t, "a record of the fault", func() bool { return len(r.records.all()) == before+1 })
 		if e := r.records.all()[before]; e.Decision.Reason != rules.ReasonMalformed || e.Outcome.Status != 400 {
 			t.Errorf("%.200q is recorded as %+v", c.question, e)
@@ -71,17 +69,15 @@ func TestRespmod_AnAnswerEndsTheRecordOfItsRequestOnce(t *testing.T) {
 	if len(r.records.all()) != before+1 || e.Outcome.Elsewhere || !e.Outcome.FromSite || e.Outcome.Status != 200 || e.Became() != "answered" || "Heed-Decision: "+e.ID.String() != id {
 		t.Errorf("it is recorded as %+v", e)
 	}
-	if status, _ := r.onICAP(addr, respmod(page, whole, keeps, id)); !strings.HasPrefix(status, bad) {
-		t.Errorf("its answer once more: %s", status)
-	}
+	status, _ = r.onICAP(addr, respmod(page, whole, keeps, id))
+	must.True(t, strings.HasPrefix(status, bad), "its answer once more: %s", status)
 	_, all = r.onICAP(addr, reqmod(page, keeps, brings))
 	if _, all := r.onICAP(addr, respmod(page, "HTTP/1.1 200 OK\nTDM-Reservation: 1\nContent-Length: 0", decisionIn(all))); !strings.Contains(all, "HTTP/1.1 403 ") || strings.Contains(all, "Tdm-Reservation") {
 		t.Errorf("a page whose use is reserved: %q", all)
 	}
 	withheld := r.records.await(t, "the reserved one", func(e *audit.Entry) bool { return e.Withheld() })
-	if withheld.Outcome.SiteStatus != 200 || withheld.Outcome.Status != 403 || withheld.Outcome.Elsewhere {
-		t.Errorf("it is recorded as %+v", withheld.Outcome)
-	}
+	must.True(t, withheld.Outcome.SiteStatus == 200 && withheld.Outcome.Status == 403 && !withheld.Outcome.Elsewhere,
+		"it is recorded as %+v", withheld.Outcome)
 }
 
 // Of a client without a purpose no answer is awaited: it passes, and the record says that it was
@@ -91,18 +87,14 @@ func TestRespmod_WithoutAPurposeAnAnswerPasses(t *testing.T) {
 	addr := r.serveICAP()
 	page := getOf("http://site.test/page")
 	_, all := r.onICAP(addr, reqmod(page, keeps, brings))
-	if id := decisionIn(all); id != "Heed-Decision: none" {
-		t.Errorf("%q", all)
-	}
-	if e := r.records.target(t, "/page"); e.Became() != "not-seen" {
-		t.Errorf("it is recorded as %+v", e)
-	}
+	id := decisionIn(all)
+	must.True(t, id == "Heed-Decision: none", "%q", all)
+	e := r.records.target(t, "/page")
+	must.True(t, e.Became() == "not-seen", "it is recorded as %+v", e)
 	if _, all := r.onICAP(addr, respmod(page, whole, "Heed-Decision: none")); !strings.HasPrefix(all, "ICAP/1.0 200 OK\r\n") || !strings.HasSuffix(all, "\r\n\r\n"+strings.ReplaceAll(whole, "\n", "\r\n")+"\r\n\r\n") {
 		t.Errorf("%q", all)
 	}
-	if n := len(r.records.all()); n != 1 {
-		t.Errorf("%d records, want 1", n)
-	}
+	must.Equal(t, len(r.records.all()), 1, "records")
 }
 
 // A request whose answer has not come when heed ends is recorded as one whose answer was not seen.
@@ -111,10 +103,7 @@ func TestRespmod_Shutdown(t *testing.T) {
 	r.onICAP(r.serveICAP(), reqmod(getOf("http://site.test/page"), keeps, brings))
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	if err := r.proxy.Shutdown(ctx); err != nil {
-		t.Error(err)
-	}
-	if e := r.records.target(t, "/page"); e.Became() != "not-seen" || e.Outcome.Err != "" {
-		t.Errorf("it is recorded as %+v", e)
-	}
+	must.OK(t, r.proxy.Shutdown(ctx))
+	e := r.records.target(t, "/page")
+	must.True(t, e.Became() == "not-seen" && e.Outcome.Err == "", "it is recorded as %+v", e)
 }

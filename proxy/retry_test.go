@@ -47,9 +47,8 @@ func (r *rig) program(name string, args ...string) string {
 	cmd.Env = append(os.Environ(), "http_proxy=http://"+r.addr, "HTTP_PROXY=http://"+r.addr, "no_proxy=", "NO_PROXY=")
 	cmd.Dir = r.t.TempDir()
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		r.t.Fatalf("%s: %v (if it is missing, run `sh internal/tools/testkit/all.sh` once: it installs what the tests need)\n%s", name, err, out)
-	}
+	must.Need(r.t, err == nil,
+		"%s: %v (if it is missing, run `sh internal/tools/testkit/all.sh` once: it installs what the tests need)\n%s", name, err, out)
 	return string(out)
 }
 
@@ -69,9 +68,7 @@ print(answer.status, answer.reason)
 	if !strings.Contains(out, "200 the page") || !strings.Contains(out, "403 Refused by heed: robots.txt line 3 Disallow: /private") {
 		t.Errorf("it says:\n%s", out)
 	}
-	if n := asked.Load(); n != 2 {
-		t.Errorf("robots.txt was asked for %d times: Retry-After was not true", n)
-	}
+	must.Equal(t, asked.Load(), 2, "times robots.txt was asked for: Retry-After was not true")
 	must.Equal(t, fmt.Sprint(r.site.reached()), "[GET /page]", "reached the site")
 }
 

@@ -85,9 +85,7 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	t.Cleanup(func() {
 		r.proxy.close()
 		r.proxy.open.closeAll()
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		must.OK(t, <-served, "Serve")
 	})
 	return r
 }
@@ -244,9 +242,7 @@ func (r *rig) askH2(q question) *http.Response {
 		req.Header[http.CanonicalHeaderKey(name)] = append(req.Header[http.CanonicalHeaderKey(name)], value)
 	}
 	resp, err := r.h2(q.host).RoundTrip(req)
-	if err != nil {
-		r.t.Fatalf("%s %s over HTTP/2: %v", q.method, q.path, err)
-	}
+	must.OK(r.t, err, "%s %s over HTTP/2", q.method, q.path)
 	return resp
 }
 

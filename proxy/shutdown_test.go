@@ -72,15 +72,12 @@ func TestShutdownLetsDownloadsEnd(t *testing.T) {
 		default:
 		}
 		close(goOn)
-		if rest, err := io.ReadAll(resp.Body); string(rest) != "whole" || err != nil {
-			t.Errorf("the end of the download: %q %v", rest, err)
-		}
-		if err := r.awaitShutdown(done); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
-		if e := r.records.target(t, "/download"); e.Outcome.Truncated || e.Outcome.BytesOut != int64(len("begun whole")) {
-			t.Errorf("record %+v", e.Outcome)
-		}
+		rest, err := io.ReadAll(resp.Body)
+		must.True(t, string(rest) == "whole" && err == nil, "the end of the download: %q %v", rest, err)
+		err = r.awaitShutdown(done)
+		must.True(t, err == nil, "Shutdown: %v", err)
+		e := r.records.target(t, "/download")
+		must.True(t, !e.Outcome.Truncated && e.Outcome.BytesOut == int64(len("begun whole")), "record %+v", e.Outcome)
 	})
 }
 
@@ -101,20 +98,17 @@ func TestShutdownClosesWhatIsLeftAtItsLimit(t *testing.T) {
 		done := r.shutdown(ctx)
 		r.awaitClosing()
 		limit()
-		if err := r.awaitShutdown(done); !errors.Is(err, context.Canceled) {
-			t.Errorf("Shutdown at its limit: %v", err)
-		}
-		if rest, err := io.ReadAll(resp.Body); err == nil {
-			t.Errorf("a download cut off looks whole: %q", rest)
-		}
+		err := r.awaitShutdown(done)
+		must.True(t, errors.Is(err, context.Canceled), "Shutdown at its limit: %v", err)
+		rest, err := io.ReadAll(resp.Body)
+		must.True(t, err != nil, "a download cut off looks whole: %q", rest)
 		select {
 		case <-left:
 		case <-time.After(testkit.Patience):
 			t.Error("the site still serves a client that has gone")
 		}
-		if e := r.records.target(t, "/endless"); !e.Outcome.Truncated {
-			t.Errorf("record %+v", e.Outcome)
-		}
+		e := r.records.target(t, "/endless")
+		must.True(t, e.Outcome.Truncated, "record %+v", e.Outcome)
 	})
 }
 
@@ -131,9 +125,8 @@ func TestShutdownWaitsForWebSocketsUpToItsLimit(t *testing.T) {
 		c.Send("still there") // while it drains
 		r.expect(c, "still there")
 		limit()
-		if err := r.awaitShutdown(done); !errors.Is(err, context.Canceled) {
-			t.Errorf("Shutdown at its limit: %v", err)
-		}
+		err := r.awaitShutdown(done)
+		must.True(t, errors.Is(err, context.Canceled), "Shutdown at its limit: %v", err)
 		c.Closed()
 		select {
 		case <-ended:
@@ -149,9 +142,7 @@ func TestShutdownWaitsForWebSocketsUpToItsLimit(t *testing.T) {
 		r.awaitClosing()
 		c.Send("bye")
 		c.Closed()
-		if err := r.awaitShutdown(done); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
+		must.OK(t, r.awaitShutdown(done), "Shutdown")
 	})
 }
 
@@ -165,9 +156,8 @@ func TestShutdownClosesStalledHandshakes(t *testing.T) {
 	done := r.shutdown(ctx)
 	r.awaitClosing()
 	limit()
-	if err := r.awaitShutdown(done); !errors.Is(err, context.Canceled) {
-		t.Errorf("Shutdown at its limit: %v", err)
-	}
+	err := r.awaitShutdown(done)
+	must.True(t, errors.Is(err, context.Canceled), "Shutdown at its limit: %v", err)
 	silent.Closed()
 	half.Closed()
 }
@@ -176,16 +166,12 @@ func TestShutdownClosesStalledHandshakes(t *testing.T) {
 func TestShutdownEndsServe(t *testing.T) {
 	var served atomic.Int64
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) { served.Add(1) })
-	if a := r.ask(plain, question{path: "/page"}); a.StatusCode != 200 {
-		t.Fatal(a.Status)
-	}
+	must.Is(t, r.ask(plain, question{path: "/page"}).StatusCode, 200)
 	must.OK(t, r.awaitShutdown(r.shutdown(context.Background())))
 	if c, err := net.Dial("tcp", r.addr); err == nil {
 		c.Close()
 		t.Error("the port is still open")
 	}
-	if r.proxy.config.Self.Has(r.addr) {
-		t.Error("the address is still held for heed's own")
-	}
+	must.True(t, !r.proxy.config.Self.Has(r.addr), "the address is still held for heed's own")
 	must.Equal(t, served.Load(), 1, "requests reached the site")
 }

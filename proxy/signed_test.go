@@ -73,9 +73,8 @@ func TestHeed_TheRequestsOfAClientAreSigned(t *testing.T) {
 			}
 		}
 		for _, at := range r.site.requests() {
-			if at.Target == "/robots.txt" && passport.Signed(at.Header) {
-				t.Error("heed's own request is signed with the key of a client")
-			}
+			must.True(t, at.Target != "/robots.txt" || !passport.Signed(at.Header),
+				"heed's own request is signed with the key of a client")
 		}
 	}
 }
@@ -134,9 +133,7 @@ func TestHeed_ARefusedRequestIsNotSigned(t *testing.T) {
 	t.Parallel()
 	signer, _ := newSigner(t)
 	r := newRig(t, hello, func(c *Config) { settle(c, signing(signer)) })
-	if got := r.ask(mitmH1, question{path: "/private"}); got.StatusCode != 403 {
-		t.Fatalf("status %d", got.StatusCode)
-	}
+	must.Is(t, r.ask(mitmH1, question{path: "/private"}).StatusCode, 403)
 	for _, e := range r.records.all() {
 		must.Equal(t, e.SignedKey, "", "recorded as signed: %s", e.URL())
 	}
@@ -155,9 +152,7 @@ func TestHeed_ARequestThatNamesAnotherHostIsNotSigned(t *testing.T) {
 	for path, c := range map[string]struct{ host, want string }{"/same": {"site.test", "verified"}, "/other": {"h1.test", "unsigned"}} {
 		conn, _ := r.raw(mitmH1)
 		conn.Send("GET " + path + " HTTP/1.1\r\nHost: " + c.host + "\r\n\r\n")
-		if got := conn.Head("GET"); got.StatusCode != 200 {
-			t.Fatalf("%s: %d", path, got.StatusCode)
-		}
+		must.Is(t, conn.Head("GET").StatusCode, 200, path)
 		must.Equal(t, r.site.last(t, path).outcome("https", keys), c.want, path)
 	}
 }
@@ -176,13 +171,11 @@ func TestHeed_EachHopOfARedirectIsSignedForItsHost(t *testing.T) {
 	resp := must.Get(client.Get("https://site.test/go"))(t)
 	resp.Body.Close()
 	from, to := r.site.last(t, "/go"), r.site.last(t, "/there?a=b")
-	if a, b := from.outcome("https", keys), to.outcome("https", keys); a != "verified" || b != "verified" || from.Proto == to.Proto {
-		t.Errorf("%s, %s", a, b)
-	}
+	a, b := from.outcome("https", keys), to.outcome("https", keys)
+	must.True(t, a == "verified" && b == "verified" && from.Proto != to.Proto, "%s, %s", a, b)
 	to.Header = from.Header
-	if o := to.outcome("https", keys); !strings.HasPrefix(o, "invalid") {
-		t.Errorf("the signature of the first is %s at the second", o)
-	}
+	o := to.outcome("https", keys)
+	must.True(t, strings.HasPrefix(o, "invalid"), "the signature of the first is %s at the second", o)
 }
 
 // A request that is sent again since the site has closed its connection is signed again.
@@ -201,9 +194,7 @@ func TestHeed_ARequestThatIsSentAgainIsSignedAgain(t *testing.T) {
 	c, _ := r.rawTo(mitmH1, "once.test") // one client, whose next request takes the connection of the first
 	for _, path := range []string{"/first", "/second"} {
 		c.Send(requestTo("once.test", "GET", "", path))
-		if got := c.Head("GET"); got.StatusCode != 200 {
-			t.Fatalf("%s: %d", path, got.StatusCode)
-		}
+		must.Is(t, c.Head("GET").StatusCode, 200, path)
 	}
 	seen := map[string]bool{}
 	for _, at := range s.requests() {
@@ -234,8 +225,6 @@ func TestHeed_ATunnelIsNotSigned(t *testing.T) {
 	c, _ := r.raw(plain)
 	c.Connect("shy.test:443", "User-Agent: Own/1")
 	for _, at := range s.requests() {
-		if passport.Signed(at.Header) {
-			t.Errorf("signed: %+v", at)
-		}
+		must.True(t, !passport.Signed(at.Header), "signed: %+v", at)
 	}
 }

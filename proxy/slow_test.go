@@ -37,9 +37,7 @@ func TestHeed_ABodyHasToComeInTime(t *testing.T) {
 		defer out.Close()
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://site.test/late", in)
 		resp, err := r.in(t).h2("site.test").RoundTrip(req)
-		if err != nil || resp.StatusCode != 408 {
-			t.Errorf("%v, %+v", err, resp)
-		}
+		must.True(t, err == nil && resp.StatusCode == 408, "%v, %+v", err, resp)
 	})
 	e := r.records.target(t, "/late")
 	must.Contain(t, e.Outcome.Err, "client: limit body_time (1s) reached", "record %+v", e.Outcome)
@@ -64,9 +62,8 @@ func TestHeed_ASteadyBodyMayTakeLong(t *testing.T) {
 			}
 			out.Close()
 		}()
-		if n, err := io.Copy(io.Discard, slowBodyOf(in)); n != 60*leastProgress || err != nil {
-			t.Errorf("%d octets, %v", n, err)
-		}
+		n, err := io.Copy(io.Discard, slowBodyOf(in))
+		must.True(t, n == 60*leastProgress && err == nil, "%d octets, %v", n, err)
 	})
 }
 
@@ -85,9 +82,8 @@ func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
 			fmt.Fprint(out, "b")
 			out.Close()
 		}()
-		if rest, err := io.ReadAll(body); string(rest) != "b" || err != nil {
-			t.Errorf("%q, %v", rest, err)
-		}
+		rest, err := io.ReadAll(body)
+		must.True(t, string(rest) == "b" && err == nil, "%q, %v", rest, err)
 	})
 }
 
@@ -113,9 +109,7 @@ func TestHeed_AClientThatDoesNotReadIsCutOff(t *testing.T) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/endless-"+string(m)))
 		e := r.records.target(t, "/endless-"+string(m))
-		if !e.Outcome.Truncated || !strings.HasPrefix(e.Outcome.Err, "client: ") {
-			t.Errorf("record %+v", e.Outcome)
-		}
+		must.True(t, e.Outcome.Truncated && strings.HasPrefix(e.Outcome.Err, "client: "), "record %+v", e.Outcome)
 		r.in(t).awaitLoad("counted", func(s limit.Status) bool { return s.Reached["read_time"] > before })
 	})
 	r.awaitLoad("none left", func(s limit.Status) bool { return s.Connections == 0 })
@@ -129,9 +123,7 @@ func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
 	h.window(0, 1<<20) // the connection's is open, the stream's is not
 	for {
 		if f, ok := h.next().(*http2.RSTStreamFrame); ok {
-			if f.StreamID != 1 {
-				t.Errorf("stream %d is reset", f.StreamID)
-			}
+			must.True(t, f.StreamID == 1, "stream %d is reset", f.StreamID)
 			break
 		}
 	}
@@ -201,9 +193,8 @@ func (f *frames) window(stream, octets uint32) {
 func (f *frames) next() http2.Frame {
 	f.t.Helper()
 	frame, err := f.ReadFrame()
-	if ne, ok := err.(net.Error); ok && ne.Timeout() {
-		f.t.Fatal("no frame and no end")
-	}
+	ne, ok := err.(net.Error)
+	must.Need(f.t, !ok || !ne.Timeout(), "no frame and no end")
 	if err != nil {
 		return nil
 	}

@@ -124,9 +124,8 @@ func TestBodyIsNeverTheNextRequestAtASiteThatDoesNotReadIt(t *testing.T) {
 			asked++
 		}
 	})
-	if n := careless.smuggled.Load(); n > 0 {
-		t.Errorf("%d of %d bodies were executed as requests", n, asked)
-	}
+	n := careless.smuggled.Load()
+	must.True(t, n == 0, "%d of %d bodies were executed as requests", n, asked)
 }
 
 // The same site behind a proxy of the operator's: plain http is one connection
@@ -147,9 +146,8 @@ func TestBodyEndsTheConnectionToAnUpstreamProxy(t *testing.T) {
 		}
 		must.Status(t, r.ask(plain, question{host: "careless.test", path: "/next"}).Response, 200, "%s: the next request gets", f.name)
 	}
-	if n := careless.smuggled.Load(); n > 0 {
-		t.Errorf("%d of %d bodies were executed as requests", n, len(bodyFramings))
-	}
+	n := careless.smuggled.Load()
+	must.True(t, n == 0, "%d of %d bodies were executed as requests", n, len(bodyFramings))
 }
 
 // Only a body over HTTP/1 ends a connection to a site: not an empty one, not one
@@ -176,18 +174,15 @@ func TestOnlyABodyOverHTTP1EndsTheConnectionToTheSite(t *testing.T) {
 		for range 3 {
 			c.Send(requestTo(test.host, test.method, "", "/page", test.fields...) + test.body)
 			a := c.Answer(test.method)
-			if a.StatusCode != 200 || a.Close {
-				t.Fatalf("%s: %s, and the client's connection closes: %v", test.what, a.Status, a.Close)
-			}
+			must.Need(t, a.StatusCode == 200 && !a.Close,
+				"%s: %s, and the client's connection closes: %v", test.what, a.Status, a.Close)
 			addrs[seen.Load()] = true
 			arrived := r.site.last(t, "/page")
-			if got, want := arrived.Header.Get("Connection"), map[bool]string{false: "close"}[test.kept]; got != want {
-				t.Errorf("%s: Connection is %q at the site, not %q", test.what, got, want)
-			}
+			got, want := arrived.Header.Get("Connection"), map[bool]string{false: "close"}[test.kept]
+			must.True(t, got == want, "%s: Connection is %q at the site, not %q", test.what, got, want)
 		}
-		if reused := len(addrs) == 1; reused != test.reused {
-			t.Errorf("%s: three requests went over %d connections", test.what, len(addrs))
-		}
+		reused := len(addrs) == 1
+		must.True(t, reused == test.reused, "%s: three requests went over %d connections", test.what, len(addrs))
 	}
 }
 
@@ -202,9 +197,7 @@ func TestWebSocketHandshakeWithABodyIsRefused(t *testing.T) {
 			t.Errorf("%s: %s %s", f.name, a.Status, a.Body)
 		}
 	}
-	if got := r.site.reached(); len(got) > 0 {
-		t.Errorf("the site got %v", got)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site got")
 }
 
 // BenchmarkPostsOverTLS measures 100 small posts of one client to a site that

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A site closes a connection at the moment in which its second request arrives. No request
@@ -46,9 +47,8 @@ func TestNoRequestIsLostToAConnectionThatTheSiteCloses(t *testing.T) {
 					before, from = r.rawTo(plain, "brief.test")
 				}
 				before.Send(requestTo("brief.test", "GET", from, "/before"))
-				if a := before.Answer("GET"); a.StatusCode != 200 {
-					t.Fatalf("GET before: %s", a.Status)
-				}
+				a := before.Answer("GET")
+				must.Need(t, a.StatusCode == 200, "GET before: %s", a.Status)
 				c.Send(requestTo("brief.test", request.method, prefix, "/page", request.fields...) + request.body)
 				if a := c.Answer(request.method); a.StatusCode != 200 || string(a.Body) != request.method {
 					t.Errorf("%s %q after %s: %s %s", request.method, request.body, again, a.Status, a.Body)

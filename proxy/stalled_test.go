@@ -118,9 +118,8 @@ func TestStalledClientsAreLetGo(t *testing.T) {
 		"after.test": rules.ReasonHandshake, "head.test": rules.ReasonLimit,
 	} {
 		e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host || e.Host == host+":443" })
-		if e.Decision.Reason != want || e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
-			t.Errorf("record of %s: %+v", host, e)
-		}
+		must.True(t, e.Decision.Reason == want && e.Decision.Verdict == rules.Refuse && e.Judged == audit.NotJudged,
+			"record of %s: %+v", host, e)
 	}
 }
 
@@ -132,9 +131,7 @@ func TestSlowHeadWithinTheLimitIsServed(t *testing.T) {
 		for _, b := range []byte(get(prefix, "/page")) {
 			c.Send(string(b))
 		}
-		if a := c.Answer("GET"); a.StatusCode != 200 {
-			t.Error(a.Status)
-		}
+		must.Status(t, c.Answer("GET").Response, 200)
 	})
 }
 
@@ -157,12 +154,10 @@ func TestHeadWithoutEndIsBounded(t *testing.T) {
 			}
 			sent <- n
 		}()
-		if a := c.Answer("GET"); a.StatusCode != 431 || proxyStatusOf(t, a.Header) != "http_request_error" {
-			t.Errorf("%s", a.Status)
-		}
-		if n := <-sent; n >= 64<<20 {
-			t.Error("64 MiB of a head were taken")
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 431 && proxyStatusOf(t, a.Header) == "http_request_error", "%s", a.Status)
+		n := <-sent
+		must.True(t, n < 64<<20, "64 MiB of a head were taken")
 	})
 	t.Run("h2", func(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://site.test/", nil)
@@ -172,9 +167,7 @@ func TestHeadWithoutEndIsBounded(t *testing.T) {
 			t.Errorf("%s", resp.Status)
 		}
 	})
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
 // One HTTP/2 connection carries a bounded number of streams at a time.
@@ -201,14 +194,11 @@ func TestStreamsAreBounded(t *testing.T) {
 	for range limit.DefaultStreams {
 		<-arrived
 	}
-	if n := len(arrived); n > 0 {
-		t.Errorf("%d streams more than allowed at once", n)
-	}
+	must.Equal(t, len(arrived), 0, "streams more than allowed at once")
 	close(goOn)
 	for range limit.DefaultStreams + 20 {
-		if err := <-ended; err != nil && !strings.Contains(err.Error(), "stream") {
-			t.Errorf("a stream ended with %v", err)
-		}
+		err := <-ended
+		must.True(t, err == nil || strings.Contains(err.Error(), "stream"), "a stream ended with %v", err)
 	}
 }
 
@@ -257,19 +247,14 @@ func TestNoTunnelIsEverBlind(t *testing.T) {
 		for _, header := range [][]string{nil, {"Proxy-Authorization: " + secret}} {
 			c := testkit.Dial(t, r.addr).Connect(authority, header...)
 			c.Send(bytes)
-			if rest := c.Rest(); len(rest) > 0 && !strings.HasPrefix(string(rest), "HTTP/1.1 400 ") {
-				t.Errorf("%s answered %q", authority, rest)
-			}
+			rest := c.Rest()
+			must.True(t, len(rest) == 0 || strings.HasPrefix(string(rest), "HTTP/1.1 400 "), "%s answered %q", authority, rest)
 		}
 		host := strings.TrimSuffix(authority, ":443")
 		e := r.records.await(t, authority, func(e *audit.Entry) bool { return e.Host == host })
-		if e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
-			t.Errorf("record of %s: %+v", authority, e)
-		}
+		must.True(t, e.Decision.Verdict == rules.Refuse && e.Judged == audit.NotJudged, "record of %s: %+v", authority, e)
 	}
-	if len(dialled) > 0 {
-		t.Error("a tunnel was dialled that heed could not look into")
-	}
+	must.True(t, len(dialled) == 0, "a tunnel was dialled that heed could not look into")
 	for _, m := range []mode{mitmH1, inTunnel} { // with credentials a tunnel is still looked into
 		c := testkit.Dial(t, r.addr).Connect("site.test:"+map[mode]string{mitmH1: "443", inTunnel: "80"}[m], "Proxy-Authorization: "+secret)
 		if m == mitmH1 {

@@ -33,8 +33,7 @@ func (r *rig) streaming(m mode, method, path string, body io.Reader, header ...s
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	r.t.Cleanup(cancel)
 	req := must.Get(http.NewRequestWithContext(ctx, method, "https://site.test"+path, body))(r.t)
-	resp := must.Get(r.h2("site.test").RoundTrip(req))(r.t)
-	return resp
+	return must.Get(r.h2("site.test").RoundTrip(req))(r.t)
 }
 
 func sendChunked(c net.Conn, body io.Reader) {
@@ -85,9 +84,8 @@ func TestPiecesArriveAsTheyAreSent(t *testing.T) {
 				expect(t, resp.Body, fmt.Sprintf("data: %d\n\n", i))
 			}
 			next <- true
-			if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
-				t.Errorf("%s: the end is %q, %v", path, rest, err)
-			}
+			rest, err := io.ReadAll(resp.Body)
+			must.True(t, len(rest) == 0 && err == nil, "%s: the end is %q, %v", path, rest, err)
 		}
 	})
 }
@@ -112,9 +110,8 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 			expect(t, resp.Body, fmt.Sprintf("echo %d\n", i))
 		}
 		send.Close()
-		if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
-			t.Errorf("the end is %q, %v", rest, err)
-		}
+		rest, err := io.ReadAll(resp.Body)
+		must.True(t, len(rest) == 0 && err == nil, "the end is %q, %v", rest, err)
 	})
 }
 
@@ -124,9 +121,7 @@ func TestHeed_LargeBodiesArriveWhole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		must.True(t, err == nil, "%v", err)
 		w.Write(body)
 	})
 	var body strings.Builder
@@ -136,13 +131,11 @@ func TestHeed_LargeBodiesArriveWhole(t *testing.T) {
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		path := "/large/" + string(m)
 		a := r.in(t).ask(m, question{method: "PUT", path: path, body: body.String()})
-		if a.StatusCode != 200 || a.body != body.String() || a.err != nil {
-			t.Errorf("%s, %d octets, %v", a.Status, len(a.body), a.err)
-		}
+		must.True(t, a.StatusCode == 200 && a.body == body.String() && a.err == nil,
+			"%s, %d octets, %v", a.Status, len(a.body), a.err)
 		e := r.records.target(t, path)
-		if int(e.Outcome.BytesIn) != body.Len() || int(e.Outcome.BytesOut) != body.Len() {
-			t.Errorf("record: %d in, %d out", e.Outcome.BytesIn, e.Outcome.BytesOut)
-		}
+		must.True(t, int(e.Outcome.BytesIn) == body.Len() && int(e.Outcome.BytesOut) == body.Len(),
+			"record: %d in, %d out", e.Outcome.BytesIn, e.Outcome.BytesOut)
 	})
 }
 
@@ -196,13 +189,10 @@ func TestContinueIsTheSitesToGive(t *testing.T) {
 		c.Send(rawRequest("POST", prefix, "/upload", "Content-Length: 5", "Expect: 100-continue"))
 		<-asked
 		goOn <- true
-		if resp := c.Head("POST"); resp.StatusCode != 100 {
-			t.Fatalf("before the body: %s", resp.Status)
-		}
+		must.Is(t, c.Head("POST").StatusCode, 100, "before the body")
 		c.Send("hello" + get(prefix, "/unused"))
-		if a := c.Answer("POST"); a.StatusCode != 200 || string(a.Body) != "got hello" {
-			t.Errorf("%s %q", a.Status, a.Body)
-		}
+		a := c.Answer("POST")
+		must.True(t, a.StatusCode == 200 && string(a.Body) == "got hello", "%s %q", a.Status, a.Body)
 		<-asked // the next request on the same connection
 		goOn <- true
 		must.Status(t, c.Answer("GET").Response, 200, "the next request")
@@ -219,9 +209,8 @@ func TestRefusalOfTheSiteComesWithoutContinue(t *testing.T) {
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(rawRequest("POST", prefix, "/upload", "Content-Length: 5", "Expect: 100-continue"))
-		if a := c.Answer("POST"); a.StatusCode != 417 || string(a.Body) != "no" {
-			t.Errorf("%s %q", a.Status, a.Body)
-		}
+		a := c.Answer("POST")
+		must.True(t, a.StatusCode == 417 && string(a.Body) == "no", "%s %q", a.Status, a.Body)
 	})
 }
 
@@ -244,9 +233,8 @@ func TestRFC9110_InformationalAnswersPass(t *testing.T) {
 			t.Errorf("%s %v %q", a.Status, a.Header, a.Body)
 		}
 		c.Send(strings.Replace(get(prefix, "/"), "HTTP/1.1", "HTTP/1.0", 1))
-		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "page" {
-			t.Errorf("HTTP/1.0: %s %q", a.Status, a.Body)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 200 && string(a.Body) == "page", "HTTP/1.0: %s %q", a.Status, a.Body)
 	})
 	t.Run("h2", func(t *testing.T) {
 		var hints []int
@@ -256,9 +244,8 @@ func TestRFC9110_InformationalAnswersPass(t *testing.T) {
 		}}
 		req, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", "https://site.test/", nil)
 		resp, err := r.in(t).client(mitmH2).Do(req)
-		if err != nil || resp.StatusCode != 200 || len(hints) != 1 || hints[0] != 103 {
-			t.Errorf("%v %v, hints %v", resp, err, hints)
-		}
+		must.True(t, err == nil && resp.StatusCode == 200 && len(hints) == 1 && hints[0] == 103,
+			"%v %v, hints %v", resp, err, hints)
 	})
 }
 
@@ -273,9 +260,8 @@ func TestRFC9110_InformationalAnswersLoseFieldsOfOneHop(t *testing.T) {
 	c, prefix := r.rawTo(plain, "hints.test")
 	c.Send(requestTo("hints.test", "GET", prefix, "/"))
 	same(t, c.Head("GET").Header, http.Header{"Link": {"</a>"}, "Via": {"1.1 rig-7f3a"}})
-	if a := c.Answer("GET"); string(a.Body) != "ok" {
-		t.Errorf("%s %q", a.Status, a.Body)
-	}
+	a := c.Answer("GET")
+	must.True(t, string(a.Body) == "ok", "%s %q", a.Status, a.Body)
 }
 
 // Trailers pass both ways, announced or (from the site) not.
@@ -309,9 +295,8 @@ func TestRFC9110_TrailersPassBothWays(t *testing.T) {
 			req.Trailer = http.Header{"X-Sum": {"up"}}
 			resp := must.Get(r.in(t).h2("site.test").RoundTrip(req))(t)
 			text, err := io.ReadAll(resp.Body)
-			if string(text) != "hello" || err != nil || resp.Trailer.Get("X-Sum") != "down up" {
-				t.Errorf("%q %v, trailer %v", text, err, resp.Trailer)
-			}
+			must.True(t, string(text) == "hello" && err == nil && resp.Trailer.Get("X-Sum") == "down up",
+				"%q %v, trailer %v", text, err, resp.Trailer)
 		})
 	}
 }

@@ -54,22 +54,19 @@ func TestHeed_PartsOfPagesAreRecordedAsSuch(t *testing.T) {
 		path := "/private?" + string(m)
 		r.in(t).ask(m, question{path: path, header: []string{"Sec-Fetch-Dest: image", "Referer: https://u:p@site.test/page?a=1#top"}})
 		e := r.records.target(t, path)
-		if e.Part != "image" || e.Page != "https://site.test/page?a=1" || e.Became() != "refused-by-heed" {
-			t.Errorf("recorded as %q of %q, %s", e.Part, e.Page, e.Became())
-		}
+		must.True(t, e.Part == "image" && e.Page == "https://site.test/page?a=1" && e.Became() == "refused-by-heed",
+			"recorded as %q of %q, %s", e.Part, e.Page, e.Became())
 	})
 	for _, dest := range []string{"", "document", "iframe", "frame", "empty", "x\x1b", "IMAGE"} {
 		h := http.Header{"Referer": {"https://site.test/"}}
 		if dest != "" {
 			h["Sec-Fetch-Dest"] = []string{dest}
 		}
-		if part, page := partOf(h); part != "" || page != "" {
-			t.Errorf("%q: %q of %q", dest, part, page)
-		}
+		part, page := partOf(h)
+		must.True(t, part == "" && page == "", "%q: %q of %q", dest, part, page)
 	}
-	if part, page := partOf(http.Header{"Sec-Fetch-Dest": {"style"}, "Referer": {"javascript:x"}}); part != "style" || page != "" {
-		t.Errorf("%q of %q", part, page)
-	}
+	part, page := partOf(http.Header{"Sec-Fetch-Dest": {"style"}, "Referer": {"javascript:x"}})
+	must.True(t, part == "style" && page == "", "%q of %q", part, page)
 }
 
 // However many pages have been read, the last one and its origin are remembered.
@@ -81,8 +78,7 @@ func TestPageVisits_TheLastPageIsAlwaysRemembered(t *testing.T) {
 		host := fmt.Sprintf("site%d.test", n/3) // three pages each: an odd number of entries
 		page := fmt.Sprintf("https://%s/%d", host, n)
 		pages.saw("shots", page, now)
-		if !pages.read("shots", page, host, now) || !pages.read("shots", "https://"+host+"/", "other.test", now) {
-			t.Fatalf("%s is forgotten", page)
-		}
+		must.Need(t, pages.read("shots", page, host, now) && pages.read("shots", "https://"+host+"/", "other.test", now),
+			"%s is forgotten", page)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // poison is what a careless or hostile site sends beyond an answer.
@@ -99,12 +100,10 @@ func TestSurplusOctetsReachNoClient(t *testing.T) {
 						a := r.ask(plain, question{method: odd.method, host: "loose.test", path: path + "?" + strings.ReplaceAll(when, " ", "_")})
 						honest.Send(requestTo("loose.test", "GET", prefix, "/good"))
 						b := honest.Answer("GET")
-						if a.StatusCode != odd.status || a.body != odd.body {
-							t.Errorf("the client of %s gets %s %q", path, a.Status, a.body)
-						}
-						if b.StatusCode != 200 || string(b.Body) != "good" {
-							t.Fatalf("the client of /good gets %s %q", b.Status, b.Body)
-						}
+						must.True(t, a.StatusCode == odd.status && a.body == odd.body,
+							"the client of %s gets %s %q", path, a.Status, a.body)
+						must.Need(t, b.StatusCode == 200 && string(b.Body) == "good",
+							"the client of /good gets %s %q", b.Status, b.Body)
 					}
 				})
 			}

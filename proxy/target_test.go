@@ -94,9 +94,7 @@ func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {
 			before := len(r.site.requests())
 			status := r.askRaw(m, c.target)
 			if c.sent == "" {
-				if status != http.StatusBadRequest {
-					t.Errorf("%q: %d, want 400", c.target, status)
-				}
+				must.True(t, status == http.StatusBadRequest, "%q: %d, want 400", c.target, status)
 				continue
 			}
 			if status != http.StatusOK {
@@ -106,9 +104,8 @@ func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {
 			seen := r.site.requests()[before:]
 			must.Equal(t, seen[len(seen)-1].Target, c.sent, "%q: the site saw", c.target)
 			e := r.records.target(t, c.sent)
-			if e.Decision.Verdict != rules.Allow || c.target != c.sent && !strings.HasSuffix(e.Raw, c.target) {
-				t.Errorf("%q: %+v", c.target, e)
-			}
+			must.True(t, e.Decision.Verdict == rules.Allow && (c.target == c.sent || strings.HasSuffix(e.Raw, c.target)),
+				"%q: %+v", c.target, e)
 		}
 	})
 	for _, seen := range r.site.reached() {
@@ -168,9 +165,7 @@ func TestOddPercentsReachTheSiteAsTheyCame(t *testing.T) {
 			before := len(s.requests())
 			status := r.askRaw(m, c.target)
 			if c.sent == "" {
-				if status != http.StatusBadRequest {
-					t.Errorf("%q: %d, want 400", c.target, status)
-				}
+				must.True(t, status == http.StatusBadRequest, "%q: %d, want 400", c.target, status)
 				continue
 			}
 			seen := s.requests()[before:]
@@ -183,9 +178,7 @@ func TestOddPercentsReachTheSiteAsTheyCame(t *testing.T) {
 			}
 		}
 		for _, refused := range []string{"/50%-off", "/50%25-off/x", "/%zz/no", "/%25zz/no"} {
-			if status := r.askRaw(m, refused); status != http.StatusForbidden {
-				t.Errorf("%s: %d, want 403", refused, status)
-			}
+			must.Equal(t, r.askRaw(m, refused), http.StatusForbidden, refused)
 		}
 	})
 }
@@ -245,8 +238,6 @@ func TestFragmentsHideNothing(t *testing.T) {
 		}
 	})
 	for _, seen := range r.site.reached() {
-		if strings.ContainsAny(seen, "#") {
-			t.Errorf("the site saw a fragment: %q", seen)
-		}
+		must.True(t, !strings.ContainsAny(seen, "#"), "the site saw a fragment: %q", seen)
 	}
 }

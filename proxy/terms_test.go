@@ -57,12 +57,10 @@ func TestHeed_TheSiteSeesTheSettledIdentity(t *testing.T) {
 		settle(c, &acl.Rules{Clients: []acl.Client{{Name: "shop", SendFrom: "bots@example.org"}}})
 	})
 	r.ask(plain, question{path: "/from", header: []string{"From: somebody@example.net"}})
-	if got := r.site.last(t, "/from").Header["From"]; len(got) != 1 || got[0] != "bots@example.org" {
-		t.Errorf("the site saw %q", got)
-	}
-	if e := r.records.target(t, "/from"); e.SentFrom != "bots@example.org" || e.ClientName != "shop" {
-		t.Errorf("the record has %q and %q", e.SentFrom, e.ClientName)
-	}
+	got := r.site.last(t, "/from").Header["From"]
+	must.True(t, len(got) == 1 && got[0] == "bots@example.org", "the site saw %q", got)
+	e := r.records.target(t, "/from")
+	must.True(t, e.SentFrom == "bots@example.org" && e.ClientName == "shop", "the record has %q and %q", e.SentFrom, e.ClientName)
 }
 
 // In observe mode the client gets every answer, with a Proxy-Status when it would have
@@ -72,13 +70,11 @@ func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
 	for _, m := range allModes {
 		path := "/private/" + string(m)
 		got := r.ask(m, question{path: path, header: []string{"User-Agent: curl/8"}})
-		if got.StatusCode != 200 || !strings.Contains(got.Header.Get("Proxy-Status"), "observed only") {
-			t.Errorf("%s: %d, %q", m, got.StatusCode, got.Header.Get("Proxy-Status"))
-		}
+		must.True(t, got.StatusCode == 200 && strings.Contains(got.Header.Get("Proxy-Status"), "observed only"),
+			"%s: %d, %q", m, got.StatusCode, got.Header.Get("Proxy-Status"))
 		e := r.records.target(t, path)
-		if e.Decision.Verdict != rules.WouldRefuse || e.Decision.Line != 3 || e.Mode != "observe" {
-			t.Errorf("%s: the record has %+v in mode %q", m, e.Decision, e.Mode)
-		}
+		must.True(t, e.Decision.Verdict == rules.WouldRefuse && e.Decision.Line == 3 && e.Mode == "observe",
+			"%s: the record has %+v in mode %q", m, e.Decision, e.Mode)
 	}
 	must.Equal(t, r.ask(plain, question{path: "/page"}).Header.Get("Proxy-Status"), "", "an allowed request has the Proxy-Status")
 }
@@ -102,9 +98,8 @@ func TestHeed_AnExceptionStopsAtItsExpiry(t *testing.T) {
 		t.Errorf("a spelling that may lead elsewhere: %d, %+v", status, e.Decision)
 	}
 	now = now.Add(time.Hour)
-	if status, e := ask("/private/feed/2"); status != 403 || e.Settled != "" {
-		t.Errorf("after its end: %d, %q", status, e.Settled)
-	}
+	status, e := ask("/private/feed/2")
+	must.True(t, status == 403 && e.Settled == "", "after its end: %d, %q", status, e.Settled)
 }
 
 func TestHeed_TheOperatorRefusesMoreThanTheSite(t *testing.T) {
@@ -178,9 +173,8 @@ func TestHeed_WhatWasSettledHoldsForTunnels(t *testing.T) {
 		head := conn.Head("CONNECT")
 		conn.Close()
 		e := r.records.await(t, c.name, func(e *audit.Entry) bool { return e.Method == "CONNECT" })
-		if head.StatusCode != c.status || e.Decision.Reason != c.reason {
-			t.Errorf("%s: %d, %+v", c.name, head.StatusCode, e.Decision)
-		}
+		must.True(t, head.StatusCode == c.status && e.Decision.Reason == c.reason,
+			"%s: %d, %+v", c.name, head.StatusCode, e.Decision)
 	}
 }
 
@@ -188,7 +182,6 @@ func TestHeed_WhatWasSettledHoldsForTunnels(t *testing.T) {
 // in, whatever interface it came in by.
 func TestHeed_AZoneIsNoPartOfAClientsAddress(t *testing.T) {
 	at := addrOf(&net.TCPAddr{IP: net.ParseIP("fe80::7"), Port: 1, Zone: "eth0"})
-	if c := (&acl.Client{From: []netip.Prefix{netip.MustParsePrefix("fe80::/10")}}); !c.Matches(acl.ClientInfo{Addr: at}) {
-		t.Errorf("%v is not in fe80::/10", at)
-	}
+	c := (&acl.Client{From: []netip.Prefix{netip.MustParsePrefix("fe80::/10")}})
+	must.True(t, c.Matches(acl.ClientInfo{Addr: at}), "%v is not in fe80::/10", at)
 }

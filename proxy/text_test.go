@@ -35,9 +35,8 @@ func TestHeed_RefusalComesInTheFormatAsked(t *testing.T) {
 			header = []string{"Accept: " + accept}
 		}
 		a := r.ask(plain, question{path: "/private", header: header})
-		if got := a.Header.Get("Content-Type"); got != want || a.StatusCode != 403 {
-			t.Errorf("Accept %q: %s %q, want %q", accept, a.Status, got, want)
-		}
+		got := a.Header.Get("Content-Type")
+		must.True(t, got == want && a.StatusCode == 403, "Accept %q: %s %q, want %q", accept, a.Status, got, want)
 		must.Contain(t, a.body, "Refused by heed: robots.txt line 3 Disallow: /private", "Accept %q", accept)
 	}
 }
@@ -65,9 +64,7 @@ func TestHeed_LongRuleIsBoundedOnTheWire(t *testing.T) {
 	r := newRigBefore(t, s)
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		a := r.in(t).ask(m, question{path: "/long" + strings.Repeat("g", 10_000)})
-		if a.StatusCode != 403 {
-			t.Error(a.Status)
-		}
+		must.True(t, a.StatusCode == 403, "%s", a.Status)
 		harmless(t, a)
 	})
 }
@@ -75,16 +72,10 @@ func TestHeed_LongRuleIsBoundedOnTheWire(t *testing.T) {
 // harmless checks what holds for every answer of heed's own.
 func harmless(t *testing.T, a *reply) {
 	t.Helper()
-	if len(a.body) > 8<<10 {
-		t.Errorf("a refusal of %d octets", len(a.body))
-	}
-	if len(a.Status) > 204 {
-		t.Errorf("a reason phrase of %d octets", len(a.Status)-4)
-	}
+	must.True(t, len(a.body) <= 8<<10, "a refusal of %d octets", len(a.body))
+	must.True(t, len(a.Status) <= 204, "a reason phrase of %d octets", len(a.Status)-4)
 	for _, s := range []string{a.Status, a.Header.Get("Proxy-Status")} {
-		if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) {
-			t.Errorf("not printable ASCII: %q", s)
-		}
+		must.True(t, !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }), "not printable ASCII: %q", s)
 	}
 	if i := strings.IndexFunc(a.body, func(c rune) bool {
 		return c < ' ' && c != '\n' || c == 0x7f || c >= 0x80 && c < 0xa0 || c == '\u202e' || c == '\u200b'
@@ -108,9 +99,7 @@ func TestHeed_TextOfTheClientComesBackBounded(t *testing.T) {
 		c := testkit.Dial(t, r.addr)
 		c.Send(q)
 		a := c.Answer("GET")
-		if a.StatusCode < 400 {
-			t.Errorf("%s: %s", name, a.Status)
-		}
+		must.True(t, a.StatusCode >= 400, "%s: %s", name, a.Status)
 		t.Run(name, func(t *testing.T) { harmless(t, &reply{Response: a.Response, body: string(a.Body)}) })
 	}
 }

@@ -27,9 +27,8 @@ func TestThrottleRefusal_ALoopingClientGets429(t *testing.T) {
 			a := r.ask(m, question{path: path})
 			e := r.records.target(t, path)
 			if m == plain && i < 10 {
-				if a.StatusCode != 403 || e.Decision.Reason != rules.ReasonRule {
-					t.Fatalf("%s: %s, %+v", path, a.Status, e.Decision)
-				}
+				must.Need(t, a.StatusCode == 403 && e.Decision.Reason == rules.ReasonRule,
+					"%s: %s, %+v", path, a.Status, e.Decision)
 				continue
 			}
 			after, _ := strconv.Atoi(a.Header.Get("Retry-After"))
@@ -59,9 +58,8 @@ func TestThrottleRefusal_RetryAfterIsNotBeforeThatOfTheRefusal(t *testing.T) {
 	}
 	status, after := told(0)
 	for i, before := 1, after; status == 503; i++ {
-		if status, after = told(i); status == 429 && after < before-5 || after == 0 {
-			t.Errorf("unreachable for %d s, and due in %d", before, after)
-		}
+		status, after = told(i)
+		must.True(t, (status != 429 || after >= before-5) && after != 0, "unreachable for %d s, and due in %d", before, after)
 		before = after
 	}
 }
@@ -92,9 +90,8 @@ func TestThrottleRefusal_UnansweredRequestsAreCounted(t *testing.T) {
 	r.proxy.endLasting() // as a stop does: who waits is answered now
 	flood.Wait()
 	rows := r.records.all()
-	if len(rows) != statuses[403]+statuses[429] || statuses[403] != 10 || statuses[429] < 150 || statuses[200] > 0 {
-		t.Errorf("%d rows of answers %v", len(rows), statuses)
-	}
+	must.True(t, len(rows) == statuses[403]+statuses[429] && statuses[403] == 10 && statuses[429] >= 150 && statuses[200] == 0,
+		"%d rows of answers %v", len(rows), statuses)
 	counted := int(r.proxy.gate.CountRefusal(netip.MustParseAddr("127.0.0.1"), limit.Target{}, r.proxy.limits(), time.Now().Add(20*time.Second)).Unanswered) // of the next row
 	for _, e := range rows {
 		if _, text, found := strings.Cut(e.Detail, "; "); found {

@@ -25,9 +25,8 @@ func distrust(t *testing.T, r *rig) map[string]func(host string) {
 		cmd := exec.Command(testkit.Program(t, name), args...)
 		cmd.Env = append(os.Environ(), env...)
 		cmd.Stdin = strings.NewReader("GET /private HTTP/1.1\r\nHost: x\r\n\r\n")
-		if out, err := cmd.CombinedOutput(); err == nil {
-			t.Errorf("%s accepted a certificate of an unknown CA:\n%s", name, out)
-		}
+		out, err := cmd.CombinedOutput()
+		must.True(t, err != nil, "%s accepted a certificate of an unknown CA:\n%s", name, out)
 	}
 	openssl := func(version string) func(string) {
 		return func(host string) {
@@ -54,9 +53,8 @@ func distrust(t *testing.T, r *rig) map[string]func(host string) {
 func (r *rig) distrustInGo(host string, version uint16) {
 	r.t.Helper()
 	config := &tls.Config{ServerName: host, RootCAs: x509.NewCertPool(), MinVersion: version, MaxVersion: version}
-	if _, err := testkit.Dial(r.t, r.addr).Connect(host + ":443").TryTLS(config); err == nil {
-		r.t.Error("Go accepted a certificate of an unknown CA")
-	}
+	_, err := testkit.Dial(r.t, r.addr).Connect(host + ":443").TryTLS(config)
+	must.True(r.t, err != nil, "Go accepted a certificate of an unknown CA")
 }
 
 // A client that does not trust the CA is recorded as such, whatever its TLS
@@ -77,9 +75,7 @@ func TestClientsThatDoNotTrustTheCAGetTheReason(t *testing.T) {
 			}
 		})
 	}
-	if all := s.requests(); len(all) > 0 {
-		t.Errorf("sites were asked: %v", all)
-	}
+	must.Same(t, s.requests(), nil, "asked of the sites")
 }
 
 // A client that accepts the CA and rejects the time of a certificate has a wrong clock.
@@ -88,13 +84,11 @@ func TestAClientWithAWrongClockIsRecordedAsSuch(t *testing.T) {
 	ca := testkit.Write(t, filepath.Join(t.TempDir(), "ca.pem"), string(r.caPEM))
 	for host, args := range map[string][]string{"early13.test": {"-tls1_3", "-attime", "1500000000"}, "late13.test": {"-tls1_3", "-attime", "2400000000"}, "late12.test": {"-tls1_2", "-attime", "2400000000"}} {
 		cmd := exec.Command(testkit.Program(t, "openssl"), append([]string{"s_client", "-proxy", r.addr, "-connect", host + ":443", "-servername", host, "-CAfile", ca, "-verify_return_error", "-quiet"}, args...)...)
-		if out, err := cmd.CombinedOutput(); err == nil {
-			t.Errorf("%s was accepted:\n%s", host, out)
-		}
+		out, err := cmd.CombinedOutput()
+		must.True(t, err != nil, "%s was accepted:\n%s", host, out)
 		e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host })
-		if e.Decision.Reason != rules.ReasonUntrusted || !strings.Contains(e.Detail, audit.WrongClock) {
-			t.Errorf("%s: recorded as %q: %s", host, e.Decision.Reason, e.Detail)
-		}
+		must.True(t, e.Decision.Reason == rules.ReasonUntrusted && strings.Contains(e.Detail, audit.WrongClock),
+			"%s: recorded as %q: %s", host, e.Decision.Reason, e.Detail)
 	}
 }
 
@@ -106,12 +100,10 @@ func TestOtherFailuresAreNotBlamedOnTheCA(t *testing.T) {
 		"old.test":  {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
 	} {
 		config.RootCAs, config.ServerName = r.roots, host
-		if _, err := testkit.Dial(t, r.addr).Connect(host + ":443").TryTLS(config); err == nil {
-			t.Errorf("%s: a handshake that cannot be", host)
-		}
-		if e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host }); e.Decision.Reason != rules.ReasonHandshake {
-			t.Errorf("%s: recorded as %q: %s", host, e.Decision.Reason, e.Detail)
-		}
+		_, err := testkit.Dial(t, r.addr).Connect(host + ":443").TryTLS(config)
+		must.True(t, err != nil, "%s: a handshake that cannot be", host)
+		e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host })
+		must.True(t, e.Decision.Reason == rules.ReasonHandshake, "%s: recorded as %q: %s", host, e.Decision.Reason, e.Detail)
 	}
 }
 
@@ -166,13 +158,11 @@ func TestCertificateFollowsTheServerName(t *testing.T) {
 	t.Run("SNI, CONNECT to an address", func(t *testing.T) {
 		c := testkit.Dial(t, r.addr).Connect("127.0.0.1:1").TLS(r.trusting("site.test", "http/1.1"))
 		c.Send(get("", "/page"))
-		if a := c.Answer("GET"); a.StatusCode != 421 || proxyStatusOf(t, a.Header) != "http_request_denied" {
-			t.Errorf("%s", a.Status)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 421 && proxyStatusOf(t, a.Header) == "http_request_denied", "%s", a.Status)
 		e := r.records.target(t, "/page")
-		if e.Decision.Reason != rules.ReasonHostMismatch || !strings.Contains(e.Detail, "site.test") {
-			t.Errorf("record %+v", e)
-		}
+		must.True(t, e.Decision.Reason == rules.ReasonHostMismatch && strings.Contains(e.Detail, "site.test"),
+			"record %+v", e)
 	})
 	t.Run("no SNI, CONNECT to a name", func(t *testing.T) {
 		c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.withoutSNI("site.test"))
@@ -182,9 +172,8 @@ func TestCertificateFollowsTheServerName(t *testing.T) {
 	t.Run("no SNI, CONNECT to an address", func(t *testing.T) {
 		for _, address := range []string{"127.0.0.1", "::1"} {
 			c := testkit.Dial(t, r.addr).Connect(net.JoinHostPort(address, "1")).TLS(r.withoutSNI(address))
-			if got := c.State().PeerCertificates[0].IPAddresses; len(got) != 1 || got[0].String() != address {
-				t.Errorf("certificate for %v", got)
-			}
+			got := c.State().PeerCertificates[0].IPAddresses
+			must.True(t, len(got) == 1 && got[0].String() == address, "certificate for %v", got)
 		}
 	})
 	t.Run("SNI in capitals", func(t *testing.T) {
@@ -192,9 +181,8 @@ func TestCertificateFollowsTheServerName(t *testing.T) {
 		c.Send(get("", "/page"))
 		must.Status(t, c.Answer("GET").Response, 200)
 	})
-	if seen := r.site.reached(); len(seen) != 1 {
-		t.Errorf("the site saw %q", seen)
-	}
+	seen := r.site.reached()
+	must.True(t, len(seen) == 1, "the site saw %q", seen)
 }
 
 // withoutSNI sends no server name and checks the certificate by itself.
@@ -303,20 +291,15 @@ func (c seemingConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.ip, Port:
 func TestLeavesDifferAndVerifyStrictly(t *testing.T) {
 	var authority interface{ CertPEM() []byte }
 	r := newRig(t, hello, func(c *Config) { authority = c.Leaves.(interface{ CertPEM() []byte }) })
-	root := filepath.Join(t.TempDir(), "root.pem")
-	must.OK(t, os.WriteFile(root, authority.CertPEM(), 0o600))
+	root := testkit.Write(t, filepath.Join(t.TempDir(), "root.pem"), string(authority.CertPEM()))
 	seen := map[string]bool{}
 	for _, host := range []string{"site.test", "h1.test", "127.0.0.1", strings.Repeat("long-label.", 20) + "test"} {
 		config := r.withoutSNI(host)
 		leaf := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config).State().PeerCertificates[0]
 		again := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config).State().PeerCertificates[0]
-		if !bytes.Equal(leaf.Raw, again.Raw) {
-			t.Errorf("%s: a certificate for each connection", host)
-		}
+		must.True(t, bytes.Equal(leaf.Raw, again.Raw), "%s: a certificate for each connection", host)
 		for _, id := range []string{leaf.SerialNumber.String(), string(leaf.RawSubjectPublicKeyInfo)} {
-			if seen[id] {
-				t.Errorf("%s shares its serial number or key with another host", host)
-			}
+			must.True(t, !seen[id], "%s shares its serial number or key with another host", host)
 			seen[id] = true
 		}
 		file := filepath.Join(t.TempDir(), "leaf.pem")
@@ -325,8 +308,7 @@ func TestLeavesDifferAndVerifyStrictly(t *testing.T) {
 		if net.ParseIP(host) != nil {
 			check[6] = "-verify_ip"
 		}
-		if out, err := exec.Command(testkit.Program(t, "openssl"), check...).CombinedOutput(); err != nil {
-			t.Errorf("openssl %v: %v\n%s", check, err, out)
-		}
+		out, err := exec.Command(testkit.Program(t, "openssl"), check...).CombinedOutput()
+		must.True(t, err == nil, "openssl %v: %v\n%s", check, err, out)
 	}
 }

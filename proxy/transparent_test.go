@@ -34,9 +34,7 @@ func (r *rig) redirectedTo(original string, change func(*Transparent)) (addr str
 	r.t.Cleanup(func() {
 		r.proxy.endLasting()
 		r.proxy.close()
-		if err := <-served; err != nil {
-			r.t.Errorf("ServeTransparent: %v", err)
-		}
+		must.OK(r.t, <-served, "ServeTransparent")
 	})
 	return inner.Addr().String()
 }
@@ -53,9 +51,8 @@ func TestTransparent_RequestsAreJudgedByTheHostThatTheyName(t *testing.T) {
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", nil))
 	for target, status := range map[string]int{"/public": 200, "/private/x": 403, "/private/ok": 200} {
 		c.Send(originForm(target, "site.test"))
-		if a := c.Answer("GET"); a.StatusCode != status {
-			t.Errorf("%s: %s %s", target, a.Status, a.Body)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == status, "%s: %s %s", target, a.Status, a.Body)
 		e := r.records.target(t, target)
 		if e.Host != "site.test" || e.Scheme != "http" || e.Judged != audit.ByPath || !strings.Contains(e.Detail, elsewhere+":80") {
 			t.Errorf("%s: %s://%s, %v, %q", target, e.Scheme, e.Host, e.Judged, e.Detail)
@@ -63,9 +60,8 @@ func TestTransparent_RequestsAreJudgedByTheHostThatTheyName(t *testing.T) {
 	}
 	must.Equal(t, r.site.last(t, "/public").Host, "site.test", "the site was asked as")
 	c.Send(originForm("http://site.test/absolute", "site.test")) // RFC 9112 §3.2.2
-	if a := c.Answer("GET"); a.StatusCode != 200 {
-		t.Errorf("absolute form: %s %s", a.Status, a.Body)
-	}
+	a := c.Answer("GET")
+	must.True(t, a.StatusCode == 200, "absolute form: %s %s", a.Status, a.Body)
 }
 
 func TestTransparent_TLSIsInterceptedByTheNameInTheHello(t *testing.T) {
@@ -83,9 +79,8 @@ func TestTransparent_TLSIsInterceptedByTheNameInTheHello(t *testing.T) {
 				got = c.Answer("GET").StatusCode
 			}
 			must.Equal(t, got, status, target)
-			if e := r.records.target(t, target); e.Host != "site.test" || e.Scheme != "https" || e.Judged != audit.ByPath {
-				t.Errorf("%s: %+v", target, e)
-			}
+			e := r.records.target(t, target)
+			must.True(t, e.Host == "site.test" && e.Scheme == "https" && e.Judged == audit.ByPath, "%s: %+v", target, e)
 			if protocol == "h2" {
 				c = testkit.Dial(t, at).TLS(r.trusting("site.test", protocol))
 			}
@@ -114,12 +109,9 @@ func TestTransparent_HTTP2WithPriorKnowledgeIsJudged(t *testing.T) {
 	for target, status := range map[string]int{"/public": 200, "/private": 403} {
 		resp := must.Get((&http.Client{Transport: tr}).Get("http://site.test" + target))(t)
 		resp.Body.Close()
-		if resp.StatusCode != status || resp.ProtoMajor != 2 {
-			t.Errorf("%s: %s %s", target, resp.Proto, resp.Status)
-		}
-		if e := r.records.target(t, target); e.Host != "site.test" || e.Judged != audit.ByPath {
-			t.Errorf("%s: %+v", target, e)
-		}
+		must.True(t, resp.StatusCode == status && resp.ProtoMajor == 2, "%s: %s %s", target, resp.Proto, resp.Status)
+		e := r.records.target(t, target)
+		must.True(t, e.Host == "site.test" && e.Judged == audit.ByPath, "%s: %+v", target, e)
 	}
 }
 
@@ -174,9 +166,8 @@ func TestTransparent_WithoutANameTheAddressIsTheSite(t *testing.T) {
 	c = testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TLS(&tls.Config{InsecureSkipVerify: true})
 	c.Send(originForm("/private/x", "site.test"))
 	must.Status(t, c.Answer("GET").Response, 403, "TLS")
-	if e := r.records.target(t, "/private/x"); e.Host != "site.test" || e.Scheme != "https" {
-		t.Errorf("judged as %s://%s", e.Scheme, e.Host)
-	}
+	e := r.records.target(t, "/private/x")
+	must.True(t, e.Host == "site.test" && e.Scheme == "https", "judged as %s://%s", e.Scheme, e.Host)
 }
 
 func TestTransparent_WhatIsNeitherHTTPNorTLSIsReset(t *testing.T) {
@@ -208,18 +199,14 @@ func TestTransparent_OtherProtocolsPassWhereTheyMay(t *testing.T) {
 		c := testkit.Dial(t, r.redirectedTo(elsewhere+":2222", tunnels))
 		c.Send(first)
 		line, err := c.R.ReadString('\n')
-		if err != nil || line != "SSH-2.0-server\r\n" {
-			t.Fatalf("%q: %q, %v", first, line, err)
-		}
+		must.Need(t, err == nil && line == "SSH-2.0-server\r\n", "%q: %q, %v", first, line, err)
 		c.Close()
 	}
 	e := r.tunnelTo(audit.MethodTCP, elsewhere+":2222")
-	if e.URL() != "tcp://"+elsewhere+":2222" || e.Raw != "" || e.Became() != "tunnelled" {
-		t.Errorf("recorded as %s, %q, %s", e.URL(), e.Raw, e.Became())
-	}
-	if e.Judged != audit.NotJudged || e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonNotHTTP {
-		t.Errorf("%v %+v", e.Judged, e.Decision)
-	}
+	must.True(t, e.URL() == "tcp://"+elsewhere+":2222" && e.Raw == "" && e.Became() == "tunnelled",
+		"recorded as %s, %q, %s", e.URL(), e.Raw, e.Became())
+	must.True(t, e.Judged == audit.NotJudged && e.Decision.Verdict == rules.Allow && e.Decision.Reason == rules.ReasonNotHTTP,
+		"%v %+v", e.Judged, e.Decision)
 	// HTTP is judged all the same.
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", tunnels))
 	c.Send(originForm("/private", "site.test"))
@@ -236,9 +223,8 @@ func TestTransparent_TheModesOfHTTPSApply(t *testing.T) {
 	if e.Became() != "tunnelled" || e.Judged != audit.ByHost || e.Decision.Verdict != rules.Allow || !strings.Contains(e.Detail, elsewhere) {
 		t.Errorf("host-only: %v %+v %q", e.Judged, e.Decision, e.Detail)
 	}
-	if _, err := testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TryTLS(r.bySite("h1.test", "http/1.1")); err == nil {
-		t.Error("refused https: there was a handshake")
-	}
+	_, err := testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TryTLS(r.bySite("h1.test", "http/1.1"))
+	must.True(t, err != nil, "refused https: there was a handshake")
 	if e := r.tunnelTo(audit.MethodTLS, "h1.test"); e.Decision.Reason != rules.ReasonAccess || e.Outcome.Status != 0 {
 		t.Errorf("refused https: %+v, status %d", e.Decision, e.Outcome.Status)
 	}
@@ -269,9 +255,8 @@ func TestTransparent_LoopsAreRefused(t *testing.T) {
 		c.Send(originForm("/public", "site.test"))
 		c.Closed()
 		testkit.Until(t, "the record", func() bool { return len(r.records.all()) > before })
-		if e := r.records.all()[before]; e.Decision.Reason != rules.ReasonLoop {
-			t.Errorf("%s: %+v %q", what, e.Decision, e.Detail)
-		}
+		e := r.records.all()[before]
+		must.True(t, e.Decision.Reason == rules.ReasonLoop, "%s: %+v %q", what, e.Decision, e.Detail)
 	}
 }
 
@@ -283,9 +268,8 @@ func TestTransparent_OnlyTheClientsThatMayUseHeed(t *testing.T) {
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", nil))
 	c.Send(originForm("/public", "site.test"))
 	must.Status(t, c.Answer("GET").Response, 403)
-	if _, err := testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TryTLS(r.trusting("site.test")); err == nil {
-		t.Error("there was a handshake")
-	}
+	_, err := testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TryTLS(r.trusting("site.test"))
+	must.True(t, err != nil, "there was a handshake")
 	for _, e := range r.records.all() {
 		must.Equal(t, e.Decision.Reason, rules.ReasonAccess, "%+v", e.Decision)
 	}
@@ -298,11 +282,7 @@ func TestTransparent_ShutdownEndsWhatAskedForNothing(t *testing.T) {
 	r := newRig(t, hello)
 	c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", nil))
 	testkit.Until(t, "the connection", func() bool { return len(r.proxy.open.all()) > 0 })
-	if err := r.proxy.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, r.proxy.Shutdown(t.Context()))
 	c.Closed()
-	if all := r.records.all(); len(all) > 0 {
-		t.Errorf("records: %+v", all)
-	}
+	must.Same(t, r.records.all(), nil, "records")
 }

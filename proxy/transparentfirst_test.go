@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -43,14 +44,12 @@ func TestTransparent_NoBeginningOfARequestPassesAsAnotherProtocol(t *testing.T) 
 			c.Closed()
 		} else {
 			c.Send(rest)
-			if got, _ := io.ReadAll(c.R); strings.Contains(string(got), "Host: site.test\r\n") {
-				t.Errorf("%.40q passed: %.100q", first, got)
-			}
+			got, _ := io.ReadAll(c.R)
+			must.True(t, !strings.Contains(string(got), "Host: site.test\r\n"), "%.40q passed: %.100q", first, got)
 		}
 		testkit.Until(t, "the record", func() bool { return len(r.records.all()) > before })
-		if e := r.records.all()[before]; e.Decision.Verdict != rules.Refuse {
-			t.Errorf("%q: %+v", first, e.Decision)
-		}
+		e := r.records.all()[before]
+		must.True(t, e.Decision.Verdict == rules.Refuse, "%q: %+v", first, e.Decision)
 	}
 }
 
@@ -74,22 +73,19 @@ func TestTransparent_AClientThatWaitsCannotSendARequestLater(t *testing.T) {
 		"GET /private HTTP/1.1\r\n\r\n": false, "\r\nGET /private HTTP/1.0\r\n\r\n": false, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": false, "\x16\x03\x01\x00": false,
 	} {
 		c := testkit.Dial(t, at)
-		if line, err := c.R.ReadString('\n'); err != nil || line != "220 server\r\n" { // the connection was passed on
-			t.Fatalf("%q, %v", line, err)
-		}
+		line, err := c.R.ReadString('\n')
+		must.Need(t, err == nil && line == "220 server\r\n", "%q, %v", line, err) // the connection was passed on
 		before := refusals()
 		c.Send(later)
 		if passes {
 			got := make([]byte, len(later))
-			if _, err := io.ReadFull(c.R, got); err != nil || string(got) != later {
-				t.Errorf("%q: %q, %v", later, got, err)
-			}
+			_, err := io.ReadFull(c.R, got)
+			must.True(t, err == nil && string(got) == later, "%q: %q, %v", later, got, err)
 			c.Close()
 			continue
 		}
-		if got, _ := io.ReadAll(c.R); len(got) > 0 {
-			t.Errorf("%q passed: %q", later, got)
-		}
+		got, _ := io.ReadAll(c.R)
+		must.True(t, len(got) == 0, "%q passed: %q", later, got)
 		testkit.Until(t, "the record", func() bool { return refusals() == before+1 })
 	}
 }

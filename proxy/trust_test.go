@@ -57,9 +57,8 @@ func (r *records) rejections(host string) (n int) {
 // time at that host.
 func (r *rig) rejectCA(host, userAgent string, nth int) {
 	r.t.Helper()
-	if _, err := testkit.Dial(r.t, r.addr).Connect(host+":443", "User-Agent: "+userAgent).TryTLS(r.bySite(host)); err == nil {
-		r.t.Fatal("heed's certificate was accepted")
-	}
+	_, err := testkit.Dial(r.t, r.addr).Connect(host+":443", "User-Agent: "+userAgent).TryTLS(r.bySite(host))
+	must.Need(r.t, err != nil, "heed's certificate was accepted")
 	r.awaitRejections(host, nth)
 }
 
@@ -73,17 +72,14 @@ func TestTheThirdTunnelIsAnsweredWithTheCure(t *testing.T) {
 	must.Status(t, r.askConnect("h1.test", "A/1").Response, 200, "another host")
 	for range 2 {
 		a := r.askConnect("site.test", "A/1")
-		if want := "403 heed's CA is not trusted by this client: see http://" + r.addr + "/"; a.Status != want {
-			t.Errorf("%s, want %s", a.Status, want)
-		}
+		must.Equal(t, a.Status, "403 heed's CA is not trusted by this client: see http://"+r.addr+"/")
 		if proxyStatusOf(t, a.Header) != "http_request_denied" || !strings.Contains(string(a.Body), "http://"+r.addr+"/ca.pem") {
 			t.Errorf("%v\n%s", a.Header, a.Body)
 		}
 	}
 	e := r.records.await(t, "the answer", func(e *audit.Entry) bool { return e.Outcome.Status == 403 })
-	if e.Decision.Reason != rules.ReasonUntrusted || e.Judged != audit.NotJudged || e.Host != "site.test" {
-		t.Errorf("record %+v", e)
-	}
+	must.True(t, e.Decision.Reason == rules.ReasonUntrusted && e.Judged == audit.NotJudged && e.Host == "site.test",
+		"record %+v", e)
 }
 
 // A browser that ignores the errors of certificates ends the handshake, and accepts the
@@ -97,9 +93,8 @@ func TestABrowserThatIgnoresCertificateErrorsIsServed(t *testing.T) {
 		first[i] = testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: A/1")
 	}
 	for _, c := range first {
-		if _, err := c.TryTLS(r.bySite("site.test")); err == nil {
-			t.Fatal("heed's certificate was accepted")
-		}
+		_, err := c.TryTLS(r.bySite("site.test"))
+		must.Need(t, err != nil, "heed's certificate was accepted")
 	}
 	r.awaitRejections("site.test", parallel)
 	ignoring := &tls.Config{ServerName: "site.test", InsecureSkipVerify: true}
@@ -146,9 +141,8 @@ func TestWhoTrustsTheCAIsNotRefusedForAnother(t *testing.T) {
 	c.Send(get("", "/page"))
 	c.Answer("GET")
 	for n := range 2 {
-		if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(r.bySite("site.test")); err == nil {
-			t.Fatal("heed's certificate was accepted")
-		}
+		_, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(r.bySite("site.test"))
+		must.Need(t, err != nil, "heed's certificate was accepted")
 		r.awaitRejections("site.test", n+1) // recorded all the same
 	}
 	must.Status(t, r.askConnect("site.test", "").Response, 200)
@@ -166,15 +160,11 @@ func TestSpareConnectionsAreNoRejection(t *testing.T) {
 	spare := r.trusting("site.test", "http/1.1")
 	testkit.Dial(t, r.addr).Connect("site.test:443").TLS(spare).Close()
 	resumed := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(config)
-	if !resumed.State().DidResume {
-		t.Error("the session was not resumed")
-	}
+	must.True(t, resumed.State().DidResume, "the session was not resumed")
 	resumed.Close()
 	must.Status(t, r.askConnect("site.test", "").Response, 200)
 	for _, e := range r.records.all() {
-		if e.Decision.Reason == rules.ReasonUntrusted {
-			t.Errorf("recorded: %+v", e)
-		}
+		must.True(t, e.Decision.Reason != rules.ReasonUntrusted, "recorded: %+v", e)
 	}
 }
 
@@ -196,9 +186,7 @@ func TestClientsPrintTheCure(t *testing.T) {
 				cmd := exec.Command(testkit.Program(t, client[0]), slices.Concat(client[1:], []string{"https://" + host + "/page"})...)
 				cmd.Env = append(os.Environ(), proxied...)
 				out, err := cmd.CombinedOutput()
-				if err == nil {
-					t.Errorf("it accepted a certificate of an unknown CA:\n%s", out)
-				}
+				must.True(t, err != nil, "it accepted a certificate of an unknown CA:\n%s", out)
 				return string(out)
 			}
 			for n := range 2 {
@@ -219,9 +207,7 @@ func TestHeed_ThePageNamesTheCure(t *testing.T) {
 	body := string(page.Body)
 	must.Equal(t, page.Header.Get("Proxy-Status"), `"rig-7f3a"; details="a page of this proxy"`, "Proxy-Status")
 	for _, want := range []string{"http://" + r.addr + "/ca.pem", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "keytool", "wget --ca-certificate", "Firefox"} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %s in\n%s", want, body)
-		}
+		must.Contain(t, body, want)
 	}
 	must.Lack(t, body, "ADDR", "a place is left open")
 }
@@ -232,26 +218,21 @@ func TestHeed_ASpareTunnelIsNoRejection(t *testing.T) {
 	r := newRig(t, hello)
 	open := func(host string) *testkit.Conn {
 		c := testkit.Dial(t, r.addr).Connect(host + ":443")
-		tlsConn := must.Get(c.TryTLS(r.trusting(host)))(t)
-		return tlsConn
+		return must.Get(c.TryTLS(r.trusting(host)))(t)
 	}
 	used, spare := open("site.test"), open("site.test")
 	spare.Close()
 	used.Send(get("", "/page"))
-	if got := used.Answer("GET"); got.StatusCode != 200 {
-		t.Fatalf("the tunnel in use: %d", got.StatusCode)
-	}
+	got := used.Answer("GET")
+	must.Need(t, got.StatusCode == 200, "the tunnel in use: %d", got.StatusCode)
 	open("h1.test").Close() // served on site.test: the CA is trusted
 	for _, host := range []string{"site.test", "h1.test"} {
 		c := open(host)
 		c.Send(get("", "/page"))
-		if got := c.Answer("GET"); got.StatusCode == 403 {
-			t.Errorf("%s: told that it does not trust the CA", host)
-		}
+		got := c.Answer("GET")
+		must.True(t, got.StatusCode != 403, "%s: told that it does not trust the CA", host)
 	}
 	for _, e := range r.records.all() {
-		if e.Decision.Reason == rules.ReasonUntrusted {
-			t.Errorf("recorded: %+v", e)
-		}
+		must.True(t, e.Decision.Reason != rules.ReasonUntrusted, "recorded: %+v", e)
 	}
 }

@@ -62,17 +62,15 @@ func TestHeed_AHostOnlyTunnelIsJudgedByTheHost(t *testing.T) {
 	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.HostOnly}))
 	c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: curl/8").TLS(r.bySite("site.test", "http/1.1"))
 	c.Send(get("", "/private"))
-	if a := c.Answer("GET"); a.StatusCode != 200 || a.Header.Get("Via") != "" {
-		t.Errorf("%s %v", a.Status, a.Header)
-	}
+	a := c.Answer("GET")
+	must.True(t, a.StatusCode == 200 && a.Header.Get("Via") == "", "%s %v", a.Status, a.Header)
 	c.Close()
 	e := r.connectTo("site.test")
 	if e.Judged != audit.ByHost || e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonHostOnly || e.Unseen != 1 {
 		t.Errorf("record %+v", e)
 	}
-	if o := e.Outcome; o.Status != 200 || o.BytesIn == 0 || o.BytesOut == 0 || o.Truncated {
-		t.Errorf("outcome %+v", o)
-	}
+	o := e.Outcome
+	must.True(t, o.Status == 200 && o.BytesIn != 0 && o.BytesOut != 0 && !o.Truncated, "outcome %+v", o)
 }
 
 func TestHeed_AHostOnlyTunnelIsRefusedToWhoIsBarredFromEverything(t *testing.T) {
@@ -85,12 +83,8 @@ func TestHeed_AHostOnlyTunnelIsRefusedToWhoIsBarredFromEverything(t *testing.T) 
 	}
 	must.Contain(t, string(a.Body), `"line": 7`, "body")
 	e := r.connectTo("site.test")
-	if e.Judged != audit.ByHost || e.Decision.Verdict != rules.Refuse || e.Decision.Line != 7 {
-		t.Errorf("record %+v", e)
-	}
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.True(t, e.Judged == audit.ByHost && e.Decision.Verdict == rules.Refuse && e.Decision.Line == 7, "record %+v", e)
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
 // While robots.txt is unreachable no client gets a tunnel; once it is read, they do.
@@ -112,12 +106,10 @@ func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
 	r = newRigBefore(t, sick, settled(t, map[string]acl.HTTPS{"*": acl.HostOnly}))
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT sick.test:443 HTTP/1.1\r\nHost: x\r\n\r\n")
-	if a := c.Answer("CONNECT"); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%s %v", a.Status, a.Header)
-	}
-	if e := r.connectTo("sick.test"); e.Decision.Reason != rules.ReasonRobotsUnreachable || e.Decision.Verdict != rules.Refuse {
-		t.Errorf("record %+v", e)
-	}
+	a := c.Answer("CONNECT")
+	must.True(t, a.StatusCode == 503 && a.Header.Get("Retry-After") != "", "%s %v", a.Status, a.Header)
+	e := r.connectTo("sick.test")
+	must.True(t, e.Decision.Reason == rules.ReasonRobotsUnreachable && e.Decision.Verdict == rules.Refuse, "record %+v", e)
 }
 
 // Hosts that the operator tunnels are not judged, and their robots.txt is not fetched;
@@ -133,9 +125,7 @@ func TestHeed_ATunnelIsRecordedAsNotJudged(t *testing.T) {
 		t.Errorf("record %+v", e)
 	}
 	for _, a := range r.site.requests() {
-		if a.Target == "/robots.txt" {
-			t.Error("robots.txt was fetched for nothing")
-		}
+		must.True(t, a.Target != "/robots.txt", "robots.txt was fetched for nothing")
 	}
 	other := testkit.Dial(t, r.addr).Connect("h1.test:443").TLS(r.trusting("h1.test", "http/1.1"))
 	other.Send(requestTo("h1.test", "GET", "", "/private"))
@@ -147,9 +137,8 @@ func TestHeed_HTTPSCanBeRefused(t *testing.T) {
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\n\r\n")
 	must.Status(t, c.Answer("CONNECT").Response, 403)
-	if e := r.connectTo("site.test"); e.Decision.Reason != rules.ReasonAccess {
-		t.Errorf("record %+v", e)
-	}
+	e := r.connectTo("site.test")
+	must.True(t, e.Decision.Reason == rules.ReasonAccess, "record %+v", e)
 	plainly, prefix := r.raw(plain)
 	plainly.Send(get(prefix, "/page"))
 	must.Status(t, plainly.Answer("GET").Response, 200, "http")
@@ -173,9 +162,8 @@ func TestHeed_TunnelsGoToThePortsListed(t *testing.T) {
 	testkit.Dial(t, r.addr).Connect("site.test:8443").TLS(r.bySite("site.test"))
 	r.records.mu.Lock()
 	defer r.records.mu.Unlock()
-	if p := r.records.decided[0].Policy; p == nil || p.Source().Origin.Port != 8443 {
-		t.Error("the rules are those of another port")
-	}
+	p := r.records.decided[0].Policy
+	must.True(t, p != nil && p.Source().Origin.Port == 8443, "the rules are those of another port")
 }
 
 // A hello for another host than the CONNECT's goes nowhere; one without a name
@@ -185,9 +173,8 @@ func TestTrap10And19_TheServerNameOfATunnelIsItsHost(t *testing.T) {
 		t.Run(https.String(), func(t *testing.T) {
 			r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": https}))
 			config := r.bySite("h1.test", "http/1.1")
-			if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(config); err == nil {
-				t.Error("a tunnel to site.test carries h1.test")
-			}
+			_, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(config)
+			must.True(t, err != nil, "a tunnel to site.test carries h1.test")
 			e := r.records.await(t, "mismatch", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonHostMismatch })
 			if e.Host != "site.test" || e.Decision.Verdict != rules.Refuse || !strings.Contains(e.Detail, "h1.test") || !revisesTunnel(r, &e) {
 				t.Errorf("record %+v", e)
@@ -212,9 +199,8 @@ func TestAHelloInThePacketOfItsConnectIsNotLost(t *testing.T) {
 		r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": https}))
 		early := testkit.Dial(t, r.addr)
 		early.Conn = &earlyConn{Conn: early.Conn, r: bufio.NewReader(early.Conn), head: "CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\n\r\n"}
-		if _, err := early.TryTLS(r.bySite("site.test")); err != nil {
-			t.Errorf("%s: %v", https, err)
-		}
+		_, err := early.TryTLS(r.bySite("site.test"))
+		must.True(t, err == nil, "%s: %v", https, err)
 	}
 }
 
@@ -243,13 +229,9 @@ func TestAHostOnlyTunnelCarriesTLSOnly(t *testing.T) {
 		e := r.records.await(t, host, func(e *audit.Entry) bool {
 			return e.Host == host && e.Decision.Reason == rules.ReasonNotHTTP
 		})
-		if e.Decision.Verdict != rules.Refuse || !revisesTunnel(r, &e) {
-			t.Errorf("record %+v", e)
-		}
+		must.True(t, e.Decision.Verdict == rules.Refuse && revisesTunnel(r, &e), "record %+v", e)
 	}
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
-	}
+	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
 // Octets that are neither TLS nor HTTP are closed and recorded where heed looks
@@ -259,9 +241,8 @@ func TestAnInterceptedTunnelCarriesTLSAndHTTPOnly(t *testing.T) {
 	c := testkit.Dial(t, r.addr).Connect("site.test:443")
 	c.Send("\x00\x01\x02SSH-2.0-x\r\n")
 	c.Closed()
-	if e := r.connectTo("site.test"); e.Decision.Reason != rules.ReasonNotHTTP || e.Judged != audit.NotJudged {
-		t.Errorf("record %+v", e)
-	}
+	e := r.connectTo("site.test")
+	must.True(t, e.Decision.Reason == rules.ReasonNotHTTP && e.Judged == audit.NotJudged, "record %+v", e)
 }
 
 func TestASilentHostOnlyTunnelEnds(t *testing.T) {
@@ -328,9 +309,8 @@ func TestHeed_AnIdleTunnelEnds(t *testing.T) {
 	echoSite(t, s, "echo.test:22", "")
 	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) { c.Limits.TunnelTime = 150 * time.Millisecond })
 	testkit.Dial(t, r.addr).Connect("echo.test:22").Closed()
-	if e := r.connectTo("echo.test:22"); !strings.HasPrefix(e.Outcome.Err, "heed: nothing passed for") {
-		t.Errorf("outcome %+v", e.Outcome)
-	}
+	e := r.connectTo("echo.test:22")
+	must.True(t, strings.HasPrefix(e.Outcome.Err, "heed: nothing passed for"), "outcome %+v", e.Outcome)
 }
 
 // A tunnel in which one direction is busy is not idle.
@@ -350,9 +330,8 @@ func TestHeed_AnOctetInEitherDirectionKeepsATunnelOpen(t *testing.T) {
 				from, to = site, client
 			}
 			testkit.Advance(59 * time.Second)
-			if _, err := from.Write([]byte("x")); err != nil {
-				t.Fatalf("after %v: %v", time.Since(begun), err)
-			}
+			_, err := from.Write([]byte("x"))
+			must.Need(t, err == nil, "after %v: %v", time.Since(begun), err)
 			expect(t, to, "x")
 		}
 		begun = time.Now()
@@ -381,9 +360,8 @@ func TestShutdownDrainsTunnels(t *testing.T) {
 	ending.Conn.(*net.TCPConn).CloseWrite()
 	must.Equal(t, string(ending.Rest()), "4 octets", "a tunnel that ends by itself")
 	cutOff()
-	if err := r.awaitShutdown(done); err == nil {
-		t.Error("Shutdown did not say that it cut something off")
-	}
+	err := r.awaitShutdown(done)
+	must.True(t, err != nil, "Shutdown did not say that it cut something off")
 	lasting.Closed()
 	r.records.await(t, "the one cut off", func(e *audit.Entry) bool { return strings.HasPrefix(e.Outcome.Err, "heed: cut off") })
 }
@@ -406,18 +384,15 @@ func TestATunnelThatFailsIsRecorded(t *testing.T) {
 	expect(t, c.R, "begun")
 	c.Send("x")
 	c.Rest()
-	if e := r.connectTo("broken.test:22"); !e.Outcome.Truncated || !strings.HasPrefix(e.Outcome.Err, "site: ") {
-		t.Errorf("outcome %+v", e.Outcome)
-	}
+	e := r.connectTo("broken.test:22")
+	must.True(t, e.Outcome.Truncated && strings.HasPrefix(e.Outcome.Err, "site: "), "outcome %+v", e.Outcome)
 	s.resolve["down.test:22"] = "127.0.0.1:1"
 	c = testkit.Dial(t, r.addr)
 	c.Send("CONNECT down.test:22 HTTP/1.1\r\nHost: x\r\n\r\n")
-	if a := c.Answer("CONNECT"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "connection_refused" {
-		t.Errorf("%s", a.Status)
-	}
-	if e := r.connectTo("down.test:22"); e.Outcome.Status != 502 {
-		t.Errorf("outcome %+v", e.Outcome)
-	}
+	a := c.Answer("CONNECT")
+	must.True(t, a.StatusCode == 502 && proxyStatusOf(t, a.Header) == "connection_refused", "%s", a.Status)
+	e = r.connectTo("down.test:22")
+	must.True(t, e.Outcome.Status == 502, "outcome %+v", e.Outcome)
 }
 
 // Tunnels go the way that requests go: through the upstream proxy, with its
@@ -443,9 +418,8 @@ func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
 	})
 	c := testkit.Dial(t, r.addr).Connect("far.test:22", "Proxy-Authorization: Basic c2VjcmV0", "User-Agent: x/1")
 	must.Equal(t, string(c.Rest()), "from afar", "through the tunnel came")
-	if want := "CONNECT far.test:22 HTTP/1.1\r\nHost: far.test:22\r\nProxy-Authorization: Basic dTpw\r\n\r\n"; asked.String() != want {
-		t.Errorf("the upstream proxy was asked %q, want %q", asked.String(), want)
-	}
+	want := "CONNECT far.test:22 HTTP/1.1\r\nHost: far.test:22\r\nProxy-Authorization: Basic dTpw\r\n\r\n"
+	must.True(t, asked.String() == want, "the upstream proxy was asked %q, want %q", asked.String(), want)
 }
 
 // A client that has said all it has to say gets its answer through a SOCKS proxy
@@ -515,9 +489,7 @@ func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
 		t.Helper()
 		_, _ = io.WriteString(client, text)
 		resp, err := http.ReadResponse(in, &http.Request{Method: method})
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%v, %v", resp, err)
-		}
+		must.Need(t, err == nil && resp.StatusCode == http.StatusOK, "%v, %v", resp, err)
 		if method == "GET" { // what follows the answer to a CONNECT is the tunnel
 			_, _ = io.Copy(io.Discard, resp.Body)
 		}
@@ -527,9 +499,7 @@ func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
 	get("GET", inside)
 	x := <-answered
 	for deadline := time.Now().Add(testkit.Patience); x.Value() != nil; runtime.GC() {
-		if time.Now().After(deadline) {
-			t.Fatal("the tunnel keeps the exchange of its CONNECT")
-		}
+		must.Need(t, !time.Now().After(deadline), "the tunnel keeps the exchange of its CONNECT")
 	}
 	get("GET", inside) // the tunnel is still open
 }

@@ -13,6 +13,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/acl"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -60,14 +61,12 @@ func TestAnAnswerWithoutARequestSuitsItsClient(t *testing.T) {
 	r := newRig(t, hello)
 	c, prefix := r.raw(plain)
 	c.Send("GET " + prefix + "/ HTTP/1.1\r\nAccept: text/plain\r\n\r\n")
-	if a := c.Answer("GET"); !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
-		t.Error(a.Header)
-	}
+	a := c.Answer("GET")
+	must.True(t, strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain"), "%v", a.Header)
 	c, prefix = r.raw(plain)
 	c.Send("HEAD " + prefix + "/ HTTP/1.1\r\n\r\n")
-	if rest, _ := io.ReadAll(c.R); strings.Contains(string(rest), "{") || !strings.HasPrefix(string(rest), "HTTP/1.1 400 ") {
-		t.Errorf("%q", rest)
-	}
+	rest, _ := io.ReadAll(c.R)
+	must.True(t, !strings.Contains(string(rest), "{") && strings.HasPrefix(string(rest), "HTTP/1.1 400 "), "%q", rest)
 }
 
 // heardConn keeps what is read.
@@ -93,9 +92,8 @@ func TestTheEntryOfARefusedRequestHasItsUser(t *testing.T) {
 		c.Send("GET http://bob:secret@site.test/ HTTP/1.1\r\nProxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(credentials)) + "\r\n\r\n")
 		c.Answer("GET")
 		e := r.records.await(t, credentials, func(e *audit.Entry) bool { return e.Client == self })
-		if e.User != user || strings.Contains(e.Raw+e.Target+e.Host+e.Detail, "secret") {
-			t.Errorf("%q: recorded as %+v", credentials, e)
-		}
+		must.True(t, e.User == user && !strings.Contains(e.Raw+e.Target+e.Host+e.Detail, "secret"),
+			"%q: recorded as %+v", credentials, e)
 	}
 }
 
@@ -121,13 +119,11 @@ func TestAnotherProtocolOnThePlainPortIsNamed(t *testing.T) {
 		c := testkit.Dial(t, r.addr)
 		self := c.LocalAddr().String()
 		c.Send(octets)
-		if a := c.Answer("GET"); a.StatusCode != 400 || !strings.Contains(a.Status, says) {
-			t.Errorf("%q: %s", octets, a.Status)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 400 && strings.Contains(a.Status, says), "%q: %s", octets, a.Status)
 		e := r.records.await(t, octets, func(e *audit.Entry) bool { return e.Client == self })
-		if e.Decision.Reason != rules.ReasonMalformed || !strings.Contains(e.Detail, says) {
-			t.Errorf("%q: recorded as %+v", octets, e)
-		}
+		must.True(t, e.Decision.Reason == rules.ReasonMalformed && strings.Contains(e.Detail, says),
+			"%q: recorded as %+v", octets, e)
 	}
 }
 
@@ -138,13 +134,11 @@ func TestATLSHelloOnThePlainPortIsNamed(t *testing.T) {
 	c := testkit.Dial(t, r.addr)
 	self := c.LocalAddr().String()
 	heard := &heardConn{Conn: c.Conn}
-	if err := tls.Client(heard, &tls.Config{ServerName: "Proxy.Example"}).Handshake(); err == nil {
-		t.Error("a handshake was made")
-	}
+	err := tls.Client(heard, &tls.Config{ServerName: "Proxy.Example"}).Handshake()
+	must.True(t, err != nil, "a handshake was made")
 	_, _ = io.Copy(io.Discard, heard)
-	if text := heard.text.String(); !strings.HasPrefix(text, "HTTP/1.1 400 ") || !strings.Contains(text, "https proxy") {
-		t.Errorf("answered %q", text)
-	}
+	text := heard.text.String()
+	must.True(t, strings.HasPrefix(text, "HTTP/1.1 400 ") && strings.Contains(text, "https proxy"), "answered %q", text)
 	e := r.records.await(t, "the hello", func(e *audit.Entry) bool { return e.Client == self })
 	if e.Host != "proxy.example" || e.Decision.Reason != rules.ReasonMalformed || e.Outcome.Status != http.StatusBadRequest || !strings.Contains(e.Detail, "curl -x http://") {
 		t.Errorf("recorded as %+v", e)

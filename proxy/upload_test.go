@@ -29,13 +29,11 @@ func TestHeed_AnAnswerThatOvertakesTheEndOfItsUploadIsWhole(t *testing.T) {
 		resp := c.Head("POST")
 		expect(t, resp.Body, "begun ")
 		<-asked
-		if err := <-asked; err != io.EOF {
-			t.Errorf("after the upload comes %v, not its end", err)
-		}
+		err := <-asked
+		must.True(t, err == io.EOF, "after the upload comes %v, not its end", err)
 		begun <- true
-		if rest, err := io.ReadAll(resp.Body); string(rest) != "and whole" || err != nil {
-			t.Errorf("the rest of the answer is %q, %v", rest, err)
-		}
+		rest, err := io.ReadAll(resp.Body)
+		must.True(t, string(rest) == "and whole" && err == nil, "the rest of the answer is %q, %v", rest, err)
 	})
 }
 
@@ -109,9 +107,8 @@ func TestTheEndOfAnEarlyAnswerDoesNotWaitForTheUpload(t *testing.T) {
 	whole := func(t *testing.T, resp *http.Response) {
 		t.Helper()
 		defer resp.Body.Close()
-		if body, err := io.ReadAll(resp.Body); resp.StatusCode != 405 || string(body) != "no uploads" || err != nil {
-			t.Errorf("%s %q, %v", resp.Status, body, err)
-		}
+		body, err := io.ReadAll(resp.Body)
+		must.True(t, resp.StatusCode == 405 && string(body) == "no uploads" && err == nil, "%s %q, %v", resp.Status, body, err)
 	}
 	t.Run("HTTP/2", func(t *testing.T) {
 		upload, more := io.Pipe()
@@ -121,9 +118,8 @@ func TestTheEndOfAnEarlyAnswerDoesNotWaitForTheUpload(t *testing.T) {
 		req := must.Get(http.NewRequestWithContext(ctx, "POST", "https://site.test/h2", upload))(t)
 		resp := must.Get(r.in(t).h2("site.test").RoundTrip(req))(t)
 		whole(t, resp)
-		if e := r.records.target(t, "/h2"); e.Outcome.Status != 405 || e.Outcome.Err != "" {
-			t.Errorf("recorded: %+v", e.Outcome)
-		}
+		e := r.records.target(t, "/h2")
+		must.True(t, e.Outcome.Status == 405 && e.Outcome.Err == "", "recorded: %+v", e.Outcome)
 	})
 	t.Run("HTTP/1", func(t *testing.T) {
 		c, prefix := r.in(t).raw(mitmH1)

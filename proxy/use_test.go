@@ -90,9 +90,7 @@ func TestUse_ATrainingCrawlerIsRefusedBeforeItsRequestLeaves(t *testing.T) {
 			t.Errorf("%d %s", got.StatusCode, got.body)
 		}
 		for _, a := range r.site.requests() {
-			if strings.HasPrefix(a.Target, "/article") {
-				t.Errorf("the site saw %+v", a)
-			}
+			must.True(t, !strings.HasPrefix(a.Target, "/article"), "the site saw %+v", a)
 		}
 		e := r.records.target(t, "/article")
 		if e.Decision.Reason != rules.ReasonSignal || e.Decision.Line != 3 || e.Signals == "" || len(e.Purposes) != 1 || e.Said == "" {
@@ -131,9 +129,7 @@ func TestUse_WhatASiteStatesCountsForThePurposeAlone(t *testing.T) {
 			if refused := got.StatusCode == http.StatusForbidden; refused != tt.refused {
 				t.Fatalf("%d %.300s", got.StatusCode, got.body)
 			}
-			if !tt.refused && got.body != tt.html {
-				t.Errorf("another body: %.300q", got.body)
-			}
+			must.True(t, tt.refused || got.body == tt.html, "another body: %.300q", got.body)
 		})
 	}
 }
@@ -159,9 +155,8 @@ func TestUse_AWithheldPageIsARefusal(t *testing.T) {
 		}
 		var counts counts.Tally
 		counts.Ended(&e)
-		if c := counts.Summary().Counts; c.Allowed != 0 || c.Refused != 1 || c.ByPath != 1 {
-			t.Errorf("counted: %+v", c)
-		}
+		c := counts.Summary().Counts
+		must.True(t, c.Allowed == 0 && c.Refused == 1 && c.ByPath == 1, "counted: %+v", c)
 	})
 }
 
@@ -237,14 +232,11 @@ func TestUse_AnExceptionAndObserveModeLetPagesThrough(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRigBefore(t, usageSite(t, managed, html), purposeOf(tt.purpose), tt.change)
-			if got := r.ask(plain, question{path: "/page"}); got.StatusCode != http.StatusOK || got.body != html {
-				t.Errorf("%d %s", got.StatusCode, got.body)
-			}
+			got := r.ask(plain, question{path: "/page"})
+			must.True(t, got.StatusCode == http.StatusOK && got.body == html, "%d %s", got.StatusCode, got.body)
 			e := r.records.target(t, "/page")
 			final := e.Decision
-			if (e.Outcome.Late != nil) != tt.late {
-				t.Fatalf("recorded: %+v", e)
-			}
+			must.Need(t, (e.Outcome.Late != nil) == tt.late, "recorded: %+v", e)
 			if tt.late {
 				final = *e.Outcome.Late
 			}
@@ -276,9 +268,7 @@ func TestUse_PagesAreDeliveredAsTheyAre(t *testing.T) {
 					for _, p := range [][]signal.Purpose{nil, {"search"}, {"training", "archive"}} {
 						r := newRigBefore(t, usageSite(t, "", html, `ETag: "1"`), purposeOf(p...))
 						got := r.ask(m, ask)
-						if got.err != nil {
-							t.Fatalf("%v: %v", p, got.err)
-						}
+						must.OK(t, got.err, p)
 						if first == nil {
 							first = got
 							continue
@@ -326,9 +316,8 @@ func TestUse_AConfirmedPageKeepsItsVerdict(t *testing.T) {
 	html := `<head><meta name="robots" content="noindex"></head>hello`
 	r := newRigBefore(t, usageSite(t, "", html, `ETag: "1"`), purposeOf(signal.PurposeSearch))
 	for _, fields := range [][]string{nil, {`If-None-Match: "1"`}} {
-		if got := r.ask(plain, question{path: "/page", header: fields}); got.StatusCode != http.StatusForbidden {
-			t.Errorf("%v: %d %s", fields, got.StatusCode, got.body)
-		}
+		got := r.ask(plain, question{path: "/page", header: fields})
+		must.True(t, got.StatusCode == http.StatusForbidden, "%v: %d %s", fields, got.StatusCode, got.body)
 	}
 	must.Status(t, r.ask(plain, question{path: "/other", header: []string{`If-None-Match: "1"`}}).Response, http.StatusNotModified, "of a page that was not judged")
 }
@@ -360,9 +349,8 @@ func TestUse_ASlowHead(t *testing.T) {
 			began := time.Now()
 			c.Send(get(prefix, "/page"))
 			resp := c.Head("GET")
-			if waited := time.Since(began); waited < 4*time.Second {
-				t.Errorf("the answer came after %v", waited)
-			}
+			waited := time.Since(began)
+			must.True(t, waited >= 4*time.Second, "the answer came after %v", waited)
 			if strict {
 				must.Equal(t, resp.StatusCode, http.StatusForbidden, "status")
 				close(goOn)
@@ -372,9 +360,8 @@ func TestUse_ASlowHead(t *testing.T) {
 			must.Get(io.ReadFull(resp.Body, first))(t)
 			close(goOn)
 			rest, err := io.ReadAll(resp.Body)
-			if err != nil || string(first)+string(rest) != "<html><head><title>slow</title>" {
-				t.Errorf("%q %q %v", first, rest, err)
-			}
+			must.True(t, err == nil && string(first)+string(rest) == "<html><head><title>slow</title>",
+				"%q %q %v", first, rest, err)
 			must.Contain(t, r.records.target(t, "/page").Outcome.Signals, `"unfinished"`, "recorded")
 		})
 	}
@@ -386,9 +373,8 @@ func TestUse_PagesThatAreNotReadAreNotTakenForAllowed(t *testing.T) {
 	t.Parallel()
 	s := usageSite(t, "", `<head><meta name="robots" content="noindex"></head>`)
 	r := newRigBefore(t, s, purposeOf(signal.PurposeSearch), profile(rules.Strict), func(c *Config) { c.Signals.Pages = usage.NoPages })
-	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != 200 || !strings.Contains(got.body, "noindex") {
-		t.Errorf("%d %s", got.StatusCode, got.body)
-	}
+	got := r.ask(plain, question{path: "/page"})
+	must.True(t, got.StatusCode == 200 && strings.Contains(got.body, "noindex"), "%d %s", got.StatusCode, got.body)
 	must.Contain(t, r.records.target(t, "/page").Outcome.Signals, `"page":"unwanted"`, "recorded")
 }
 
@@ -411,12 +397,10 @@ func TestUse_RefusalsOfTheSiteAreClassified(t *testing.T) {
 	})
 	r.ask(plain, question{path: "/page"})
 	e := r.records.target(t, "/page")
-	if e.Outcome.SiteAnswer != string(signal.Priced) || e.Outcome.Status != http.StatusPaymentRequired {
-		t.Errorf("recorded: %+v", e.Outcome)
-	}
+	must.True(t, e.Outcome.SiteAnswer == string(signal.Priced) && e.Outcome.Status == http.StatusPaymentRequired,
+		"recorded: %+v", e.Outcome)
 	var counts counts.Tally
 	counts.Ended(&e)
-	if got := counts.Summary().Answers; len(got) != 1 || got[0].Answer != "priced" || got[0].Count != 1 {
-		t.Errorf("counted: %+v", got)
-	}
+	got := counts.Summary().Answers
+	must.True(t, len(got) == 1 && got[0].Answer == "priced" && got[0].Count == 1, "counted: %+v", got)
 }

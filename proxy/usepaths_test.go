@@ -37,9 +37,8 @@ func TestUse_AStatementAboutAPathHoldsInEverySpelling(t *testing.T) {
 				t.Errorf("%s: %s: %d, recorded %+v", name, path, got.StatusCode, e.Decision)
 			}
 		}
-		if got := r.ask(plain, question{path: "//public/c.txt"}); got.StatusCode != http.StatusOK {
-			t.Errorf("%s: another page: %d %s", name, got.StatusCode, got.body)
-		}
+		got := r.ask(plain, question{path: "//public/c.txt"})
+		must.True(t, got.StatusCode == http.StatusOK, "%s: another page: %d %s", name, got.StatusCode, got.body)
 	}
 }
 

@@ -176,9 +176,8 @@ func TestUse_ALicenceReachesNothingThatTheClientCouldNot(t *testing.T) {
 			r.proxy.config.Live().Signals.Documents = &fetch.Documents{Site: policies}
 			got := r.ask(plain, question{host: "site.test:" + site, path: "/page"})
 			e := r.records.target(t, "/page")
-			if got.StatusCode != http.StatusOK || !strings.Contains(e.Signals, "cannot be read") {
-				t.Errorf("%s, redirected %v: %d %s, recorded %s", private, redirected, got.StatusCode, got.body, e.Signals)
-			}
+			must.True(t, got.StatusCode == http.StatusOK && strings.Contains(e.Signals, "cannot be read"),
+				"%s, redirected %v: %d %s, recorded %s", private, redirected, got.StatusCode, got.body, e.Signals)
 		}
 	}
 	if len(n.Outside()) > 0 || asked.Load() > 0 {
@@ -198,17 +197,13 @@ func TestUse_ALicenceIsNotFetchedWhereRobotsTxtForbidsIt(t *testing.T) {
 	})
 	s.robots = "License: http://site.test/licence.xml\nLicense: http://site.test/private/other.xml\nUser-agent: *\nDisallow: /private\n"
 	r := newRigBefore(t, s, purposeOf(signal.PurposeTraining))
-	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != http.StatusOK {
-		t.Errorf("%d %s", got.StatusCode, got.body)
-	}
+	got := r.ask(plain, question{path: "/page"})
+	must.True(t, got.StatusCode == http.StatusOK, "%d %s", got.StatusCode, got.body)
 	for _, a := range r.site.requests() {
-		if strings.HasPrefix(a.Target, "/private") {
-			t.Errorf("the site saw %+v", a)
-		}
+		must.True(t, !strings.HasPrefix(a.Target, "/private"), "the site saw %+v", a)
 	}
-	if e := r.records.target(t, "/page"); strings.Count(e.Signals, "cannot be read") != 2 {
-		t.Errorf("recorded: %s", e.Signals)
-	}
+	e := r.records.target(t, "/page")
+	must.True(t, strings.Count(e.Signals, "cannot be read") == 2, "recorded: %s", e.Signals)
 }
 
 // Under the profile strict a licence that cannot be read refuses, and a contract that the
@@ -281,9 +276,8 @@ func TestUse_TDMRep(t *testing.T) {
 			}
 			r := newRigBefore(t, s, purposeOf(c.purposes...))
 			for range 2 {
-				if got := r.ask(plain, question{path: "/page"}); got.StatusCode != c.status {
-					t.Errorf("%d %s", got.StatusCode, got.body)
-				}
+				got := r.ask(plain, question{path: "/page"})
+				must.True(t, got.StatusCode == c.status, "%d %s", got.StatusCode, got.body)
 			}
 			fetches := 0
 			for _, a := range r.site.requests() {
@@ -291,9 +285,8 @@ func TestUse_TDMRep(t *testing.T) {
 					fetches++
 				}
 			}
-			if want := map[bool]int{true: 1}[c.fetched]; fetches != want {
-				t.Errorf("requested %d times", fetches)
-			}
+			want := map[bool]int{true: 1}[c.fetched]
+			must.True(t, fetches == want, "requested %d times", fetches)
 		})
 	}
 }
@@ -335,9 +328,8 @@ func TestUse_DocumentsAreNotRequestedForWhatIsRefused(t *testing.T) {
 					config.Rules.Hosts = []acl.Host{{Match: []acl.HostPattern{match}, Exceptions: []*acl.Exception{exception}}}
 				}
 			})
-			if got := r.ask(plain, question{path: c.path}); got.StatusCode != c.status {
-				t.Errorf("%d %s", got.StatusCode, got.body)
-			}
+			got := r.ask(plain, question{path: c.path})
+			must.True(t, got.StatusCode == c.status, "%d %s", got.StatusCode, got.body)
 			fetches := 0
 			for _, a := range r.site.requests() {
 				if a.Target == signal.TDMRepPath || a.Target == "/licence.xml" {
@@ -345,9 +337,8 @@ func TestUse_DocumentsAreNotRequestedForWhatIsRefused(t *testing.T) {
 				}
 			}
 			e := r.records.target(t, c.path)
-			if fetches != c.fetches || (e.Signals != "") != c.recorded {
-				t.Errorf("%d documents were requested, recorded %q", fetches, e.Signals)
-			}
+			must.True(t, fetches == c.fetches && (e.Signals != "") == c.recorded,
+				"%d documents were requested, recorded %q", fetches, e.Signals)
 		})
 	}
 }
@@ -356,17 +347,15 @@ func TestUse_DocumentsAreNotRequestedForWhatIsRefused(t *testing.T) {
 func TestUse_WithoutAPurposeAStatementIsRecordedOnly(t *testing.T) {
 	t.Parallel()
 	r := newRigBefore(t, usageSite(t, managed, "<head><meta name=robots content=noindex></head>", "X-Robots-Tag: noarchive"))
-	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != 200 || got.Header.Get("Robots-Verdict") != "" {
-		t.Errorf("%d %v", got.StatusCode, got.Header)
-	}
+	got := r.ask(plain, question{path: "/page"})
+	must.True(t, got.StatusCode == 200 && got.Header.Get("Robots-Verdict") == "", "%d %v", got.StatusCode, got.Header)
 	must.Status(t, r.ask(plain, question{path: "/private"}).Response, 403)
 	e := r.records.target(t, "/page")
 	if !strings.Contains(e.Outcome.Signals, "noarchive") || strings.Contains(e.Outcome.Signals, "noindex") || e.Signals != "" || e.Outcome.Late != nil || e.Purposes != nil {
 		t.Errorf("recorded: %+v", e)
 	}
-	if e := r.records.await(t, "/private", func(e *audit.Entry) bool { return e.Target == "/private" }); e.Signals != "" || e.Outcome.Signals != "" {
-		t.Errorf("of a page that may not be crawled: %+v", e)
-	}
+	e = r.records.await(t, "/private", func(e *audit.Entry) bool { return e.Target == "/private" })
+	must.True(t, e.Signals == "" && e.Outcome.Signals == "", "of a page that may not be crawled: %+v", e)
 }
 
 // What the site's TDMRep file alone refuses is requested, and delivered when the page itself

@@ -57,9 +57,8 @@ func (r *rig) openWebSocket(m mode, path string) *testkit.Conn {
 	c, prefix := r.raw(m)
 	c.Send(webSocketHandshake(prefix, path) + "early ")
 	resp := c.Head("GET")
-	if resp.StatusCode != 101 || resp.Header.Get("Sec-WebSocket-Accept") == "" || !http1.IsWebSocket(resp.Header) {
-		r.t.Fatalf("%s %v", resp.Status, resp.Header)
-	}
+	must.Need(r.t, resp.StatusCode == 101 && resp.Header.Get("Sec-WebSocket-Accept") != "" && http1.IsWebSocket(resp.Header),
+		"%s %v", resp.Status, resp.Header)
 	r.expect(c, "welcome early ")
 	return c
 }
@@ -99,9 +98,8 @@ func TestWebSocketClosesFromEitherSide(t *testing.T) {
 			case <-time.After(testkit.Patience):
 				t.Fatalf("the %s closed and the other side was not told", side)
 			}
-			if e := r.records.target(t, path); e.Outcome.Status != 101 || !e.Outcome.FromSite {
-				t.Errorf("record %+v", e.Outcome)
-			}
+			e := r.records.target(t, path)
+			must.True(t, e.Outcome.Status == 101 && e.Outcome.FromSite, "record %+v", e.Outcome)
 		}
 	})
 }
@@ -116,9 +114,7 @@ func TestHeed_WebSocketHandshakeIsJudged(t *testing.T) {
 		must.Status(t, c.Answer("GET").Response, 403)
 		c.Send(get(prefix, "/page", "Connection: Upgrade", "Upgrade: h2c"))
 		must.Status(t, c.Answer("GET").Response, 200, "another upgrade")
-		if got := r.site.last(t, "/page").Header.Get("Upgrade"); got != "" {
-			t.Errorf("Upgrade: %s went through", got)
-		}
+		must.Equal(t, r.site.last(t, "/page").Header.Get("Upgrade"), "", "the Upgrade that went through")
 	})
 	for _, seen := range r.site.reached() {
 		must.Lack(t, seen, "private", "the site saw")
@@ -131,9 +127,8 @@ func TestHeed_DeclinedHandshakeIsAnOrdinaryAnswer(t *testing.T) {
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(webSocketHandshake(prefix, "/page"))
-		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "hello from /page" {
-			t.Errorf("%s %q", a.Status, a.Body)
-		}
+		a := c.Answer("GET")
+		must.True(t, a.StatusCode == 200 && string(a.Body) == "hello from /page", "%s %q", a.Status, a.Body)
 		c.Send(get(prefix, "/next"))
 		must.Status(t, c.Answer("GET").Response, 200, "the next request")
 	})

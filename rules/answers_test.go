@@ -1,6 +1,10 @@
 package rules
 
-import "testing"
+import (
+	"testing"
+
+	"heed/internal/tools/testkit/must"
+)
 
 // Of what a site answered under several names, the answer to the client's own name holds,
 // then heed's own, then a denial of another client; never the file of another client.
@@ -29,11 +33,7 @@ func TestInForce(t *testing.T) {
 		{"a failure for heed", []Answer{failed("")}, 0},
 		{"the last of two", []Answer{file(""), file("")}, 1},
 	} {
-		if got := InForce(c.answers, NameKey("OneBot/1.0")); got != c.want {
-			t.Errorf("%s: %d, not %d", c.what, got, c.want)
-		}
+		must.Equal(t, InForce(c.answers, NameKey("OneBot/1.0")), c.want, c.what)
 	}
-	if got := InForce([]Answer{file("OneBot"), file("")}, NameKey("")); got != 1 {
-		t.Errorf("a client without a User-Agent: %d", got)
-	}
+	must.Equal(t, InForce([]Answer{file("OneBot"), file("")}, NameKey("")), 1, "a client without a User-Agent")
 }

@@ -66,14 +66,10 @@ func TestHeed_EveryBehaviourHasATest(t *testing.T) {
 	t.Parallel()
 	for _, b := range behaviours {
 		for _, begin := range b.vectors {
-			if !vectorBegins(t, begin) {
-				t.Errorf("%s: there is no vector %q", b.name, begin)
-			}
+			must.True(t, vectorBegins(t, begin), "%s: there is no vector %q", b.name, begin)
 		}
 		for _, name := range b.tests {
-			if !testExists(t, name) {
-				t.Errorf("%s: there is no test %s", b.name, name)
-			}
+			must.True(t, testExists(t, name), "%s: there is no test %s", b.name, name)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // large returns a file of rules in many forms, and its policy.
@@ -42,12 +44,10 @@ func TestCompact_DecidesAsBefore(t *testing.T) {
 		"strict": NewAs(Strict, p.Source(), []byte(file)),
 	} {
 		q := p.Compact()
-		if q == p || q.Compact() != q || q.Size() > p.Size()/2 {
-			t.Fatalf("%s: %d octets, %d when compact", name, p.Size(), q.Size())
-		}
-		if body, err := q.Source().Snapshot.Body(); err != nil || string(body) != file {
-			t.Errorf("%s: the snapshot of a compact policy: %v", name, err)
-		}
+		must.Need(t, q != p && q.Compact() == q && q.Size() <= p.Size()/2,
+			"%s: %d octets, %d when compact", name, p.Size(), q.Size())
+		body, err := q.Source().Snapshot.Body()
+		must.True(t, err == nil && string(body) == file, "%s: the snapshot of a compact policy: %v", name, err)
 		ways := []*Agent{nil, Identify("OneBot/1.0"), Identify("TwoBot/1.0"), Identify("Other/3")}
 		random := rand.New(rand.NewPCG(3, 4))
 		for i := range 1500 {
@@ -57,20 +57,17 @@ func TestCompact_DecidesAsBefore(t *testing.T) {
 				fmt.Sprintf("/%d/yx?a=b&c", n), fmt.Sprintf("/%s%d", strings.Repeat("long/", i%400), n), fmt.Sprintf("/p//./%d", n), fmt.Sprintf("/p/%d", n),
 			}[i%7])
 			agent := ways[i%4]
-			if got, want := q.Decide(agent, target), p.Decide(agent, target); !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s: %s: %+v, not %+v", name, target, got, want)
-			}
+			got, want := q.Decide(agent, target), p.Decide(agent, target)
+			must.Need(t, reflect.DeepEqual(got, want), "%s: %s: %+v, not %+v", name, target, got, want)
 			if i%300 == 0 {
-				if got, want := q.Explain(agent, target), p.Explain(agent, target); !reflect.DeepEqual(got, want) {
-					t.Fatalf("%s: %s: explained %+v, not %+v", name, target, got, want)
-				}
+				got, want := q.Explain(agent, target), p.Explain(agent, target)
+				must.Need(t, reflect.DeepEqual(got, want), "%s: %s: explained %+v, not %+v", name, target, got, want)
 			}
 		}
 		for _, agent := range ways {
 			got, n := q.DecideHost(agent)
-			if want, m := p.DecideHost(agent); !reflect.DeepEqual(got, want) || n != m {
-				t.Errorf("%s: the host: %+v %d, not %+v %d", name, got, n, want, m)
-			}
+			want, m := p.DecideHost(agent)
+			must.True(t, reflect.DeepEqual(got, want) && n == m, "%s: the host: %+v %d, not %+v %d", name, got, n, want, m)
 		}
 	}
 }
@@ -86,9 +83,8 @@ func TestCompact_ADecisionReadsFewBlocks(t *testing.T) {
 	s := &Snapshot{}
 	s.Pack([]byte(b.String()))
 	p := New(Source{State: Available, Snapshot: s}, []byte(b.String())).Compact()
-	if n := p.Size(); n > 256<<20/100 {
-		t.Errorf("100,000 rules take %d octets: 100 such files do not fit into 256 MiB", n)
-	}
+	n := p.Size()
+	must.True(t, n <= 256<<20/100, "100,000 rules take %d octets: 100 such files do not fit into 256 MiB", n)
 	sum := 0
 	for i := range 1000 {
 		taken, _ := stepsOf(p, fmt.Sprintf("/catalog/section-%d/page", i*200))
@@ -111,7 +107,5 @@ func TestCompact_ManyBlocksAreBounded(t *testing.T) {
 	s.Pack([]byte(b.String()))
 	p := New(Source{State: Available, Snapshot: s}, []byte(b.String())).Compact()
 	taken, d := stepsOf(p, "/"+strings.Repeat("a", 3000))
-	if d.Verdict != Refuse || taken > maxSteps+stepsPerBlock {
-		t.Errorf("%d steps, %+v", taken, d)
-	}
+	must.True(t, d.Verdict == Refuse && taken <= maxSteps+stepsPerBlock, "%d steps, %+v", taken, d)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // times returns how many times the time of a processor that reference takes f takes, the
@@ -83,9 +85,8 @@ func TestHeed_TheWholeBudgetIsSoonUsedUp(t *testing.T) {
 		looked := 0
 		took := times(func() { d = p.Decide(nil, NewTarget("/"+c.target)) }, func() { looked += count(steps) }, 3)
 		t.Logf("%-20s %6.1f times, %s", what, took, d.Reason)
-		if took > 12 { // at most 5 on an idle machine
-			t.Errorf("%s: a decision takes %.1f times as long as to look at %d octets", what, took, maxSteps)
-		}
+		// at most 5 on an idle machine
+		must.True(t, took <= 12, "%s: a decision takes %.1f times as long as to look at %d octets", what, took, maxSteps)
 	}
 }
 
@@ -130,9 +131,8 @@ func TestHeed_FilesOfTheLargestSizeAreReadInTime(t *testing.T) {
 	} {
 		took := times(read(line), plain, 1)
 		t.Logf("%-20s %4.1f times", what, took)
-		if took > 30 { // at most 9 on an idle machine
-			t.Errorf("%s: the file takes %.1f times as long as a plain one", what, took)
-		}
+		// at most 9 on an idle machine
+		must.True(t, took <= 30, "%s: the file takes %.1f times as long as a plain one", what, took)
 	}
 }
 
@@ -152,18 +152,13 @@ func TestREP1994_ManyNamesForALongAgentTakeNoTime(t *testing.T) {
 	a := Identify(agent)
 	took := times(func() {
 		p.engine.agents = agentMemo{}
-		if d := p.Decide(a, NewTarget("/x")); d.Verdict != Refuse || d.Group != "jjj" {
-			t.Errorf("%+v", d)
-		}
+		d := p.Decide(a, NewTarget("/x"))
+		must.True(t, d.Verdict == Refuse && d.Group == "jjj", "%+v", d)
 	}, func() {
 		for i := 0; i < strings.Count(file, "\n"); i += 40 {
-			if strings.Contains(agent, name(i)) {
-				t.Fatalf("the agent has the name %s", name(i))
-			}
+			must.Need(t, !strings.Contains(agent, name(i)), "the agent has the name %s", name(i))
 		}
 	}, 2)
 	t.Logf("%.2f times", took)
-	if took > 1 {
-		t.Errorf("a decision takes %.1f times as long as to look for one name of 40", took)
-	}
+	must.True(t, took <= 1, "a decision takes %.1f times as long as to look for one name of 40", took)
 }

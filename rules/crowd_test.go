@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -33,17 +34,14 @@ func TestHeed_CrowdsOfWildcardsAgainstReference(t *testing.T) {
 			target := m.letters(length)
 			got := policy.Decide(nil, rules.NewTarget(target))
 			want := refDecide(groups, nil, refReadings(target))
-			if (got.Verdict == rules.Allow) != want.allow || got.Line != want.line {
-				t.Fatalf("seed %d: %s: engine says %+v, reference %+v; file:\n%s", seed, target, got, want, file)
-			}
+			must.Need(t, (got.Verdict == rules.Allow) == want.allow && got.Line == want.line,
+				"seed %d: %s: engine says %+v, reference %+v; file:\n%s", seed, target, got, want, file)
 			if !want.allow {
 				refused++
 			}
 		}
 	}
-	if refused == 0 {
-		t.Error("nothing was refused")
-	}
+	must.True(t, refused != 0, "nothing was refused")
 }
 
 // crowd is a file of wildcard rules that begin alike.
@@ -80,10 +78,7 @@ func TestHeed_NestedPiecesStayBounded(t *testing.T) {
 		fmt.Fprintf(&b, "Disallow: /*b*%s\n", strings.Repeat("a", i))
 	}
 	policy := rules.New(rules.Source{State: rules.Available}, []byte(b.String()))
-	if d := policy.Decide(nil, rules.NewTarget("/"+strings.Repeat("a", 8192))); d.Verdict != rules.Allow {
-		t.Errorf("without b: %+v", d)
-	}
-	if d := policy.Decide(nil, rules.NewTarget("/b"+strings.Repeat("a", 8192))); d.Line != 2000 {
-		t.Errorf("with b: %+v, want the longest rule, on line 2000", d)
-	}
+	must.Equal(t, policy.Decide(nil, rules.NewTarget("/"+strings.Repeat("a", 8192))).Verdict, rules.Allow, "without b")
+	d := policy.Decide(nil, rules.NewTarget("/b"+strings.Repeat("a", 8192)))
+	must.True(t, d.Line == 2000, "with b: %+v, want the longest rule, on line 2000", d)
 }

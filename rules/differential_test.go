@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -36,9 +37,7 @@ func comparisons(t *testing.T) int {
 		return times(1_000_000)
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("HEED_COMPARISONS is not a number: %v", err)
-	}
+	must.OK(t, err, "HEED_COMPARISONS is not a number")
 	return n
 }
 
@@ -165,9 +164,7 @@ func TestRFC9309_DifferentialAgainstReference(t *testing.T) {
 	}
 	share := func(what string, n, atLeast int) {
 		t.Logf("%-14s %5.1f %%", what, 100*float64(n)/float64(done))
-		if n*100 < done*atLeast {
-			t.Errorf("only %d of %d comparisons %s, want %d %%", n, done, what, atLeast)
-		}
+		must.True(t, n*100 >= done*atLeast, "only %d of %d comparisons %s, want %d %%", n, done, what, atLeast)
 	}
 	t.Logf("%d comparisons", done)
 	share("allow", allowed, 25)

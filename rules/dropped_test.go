@@ -19,7 +19,5 @@ func TestHeed_DroppedPiecesAreExplainedWithTheirReason(t *testing.T) {
 	} {
 		must.Same(t, rules.Identify(agent).Dropped(), want, "%q", agent)
 	}
-	if got := rules.Declare("Mozilla/5.0").Dropped(); got != nil {
-		t.Errorf("declared: %+v", got)
-	}
+	must.Same(t, rules.Declare("Mozilla/5.0").Dropped(), nil, "declared")
 }

@@ -66,16 +66,12 @@ func TestHeed_ALineThatTheLimitCutsIsDropped(t *testing.T) {
 	}
 	head += strings.Repeat("#", rules.MaxBytes-len(head)-len("\nAllow: /")) + "\n"
 	p := standard(head + "Allow: /public\nDisallow: /rest\n")
-	if d := p.Decide(nil, rules.NewTarget("/x")); d.Verdict != rules.Refuse {
-		t.Errorf("half an Allow line opens the site: %+v", d)
-	}
-	if p.Source().Note == "" {
-		t.Error("there is no note that the file was cut")
-	}
+	d := p.Decide(nil, rules.NewTarget("/x"))
+	must.True(t, d.Verdict == rules.Refuse, "half an Allow line opens the site: %+v", d)
+	must.True(t, p.Source().Note != "", "there is no note that the file was cut")
 	p = standard(head + "Allow: /")
-	if d := p.Decide(nil, rules.NewTarget("/x")); d.Verdict != rules.Allow || p.Source().Note != "" {
-		t.Errorf("a file of exactly the limit: %+v, %q", d, p.Source().Note)
-	}
+	d = p.Decide(nil, rules.NewTarget("/x"))
+	must.True(t, d.Verdict == rules.Allow && p.Source().Note == "", "a file of exactly the limit: %+v, %q", d, p.Source().Note)
 }
 
 // TestHeed_HTMLWithoutARuleIsNoFile holds pages against files that look a
@@ -91,9 +87,8 @@ func TestHeed_HTMLWithoutARuleIsNoFile(t *testing.T) {
 		"Not found":       rules.ReasonNoRule,
 	} {
 		p := standard(body)
-		if d := p.Decide(nil, rules.NewTarget("/")); d.Verdict != rules.Allow || d.Reason != want {
-			t.Errorf("%q: %+v, want %s", body, d, want)
-		}
+		d := p.Decide(nil, rules.NewTarget("/"))
+		must.True(t, d.Verdict == rules.Allow && d.Reason == want, "%q: %+v, want %s", body, d, want)
 		flagged := p.Source().Note != ""
 		must.Equal(t, flagged, want == rules.ReasonRobotsUnavailable, "%q: note %q", body, p.Source().Note)
 		must.Equal(t, p.With(rules.Source{State: rules.Available}).Source().State, p.Source().State, "%q: a confirmed copy is in state", body)

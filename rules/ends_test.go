@@ -40,18 +40,15 @@ func TestHeed_BlanksAtTheEndLoosenNothing(t *testing.T) {
 	refused := []string{"/a.pdf_", "/x/../a.pdf_", "/dir/_", "/dir/._", "/dir/x/.._", "/dir%2F_", "/list?view=secret_", "/list_?view=secret", "/list_?view=secret_", "/item_?id=7"}
 	allowed := []string{"/a.pdf_x", "/a.pd_", "/x_", "/_a.pdfx", "/list?view=secret_x"}
 	all := blanks()
-	if len(all) < 50 {
-		t.Fatalf("%d blanks", len(all))
-	}
+	must.Need(t, len(all) >= 50, "%d blanks", len(all))
 	for _, profile := range []Profile{Standard, Strict, Google} {
 		p := NewAs(profile, Source{State: Available}, []byte(file))
 		for _, blank := range all {
 			for _, end := range []string{blank, escapedAll(blank), blank + blank, escapedAll(blank + blank), "%20" + blank, "\x85\xa0" + blank} {
 				for i, target := range append(refused, allowed...) {
 					target = strings.ReplaceAll(target, "_", end)
-					if d := p.Decide(nil, NewTarget(target)); (d.Verdict == Refuse) != (i < len(refused)) {
-						t.Errorf("%s: %q: %+v", profile, target, d)
-					}
+					d := p.Decide(nil, NewTarget(target))
+					must.True(t, (d.Verdict == Refuse) == (i < len(refused)), "%s: %q: %+v", profile, target, d)
 				}
 			}
 		}

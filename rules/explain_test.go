@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -107,9 +108,8 @@ GoodBot, lines [4 13], 4 rules, for "goodbot" by name
 allow robots-txt 0 
 `},
 	} {
-		if got := printSteps(p.Explain(agentOf(c.agent), rules.NewTarget(c.target))); got != c.want[1:] {
-			t.Errorf("%q asks for %s; got\n%swant%s", c.agent, c.target, got, c.want)
-		}
+		got := printSteps(p.Explain(agentOf(c.agent), rules.NewTarget(c.target)))
+		must.True(t, got == c.want[1:], "%q asks for %s; got\n%swant%s", c.agent, c.target, got, c.want)
 	}
 }
 
@@ -122,9 +122,7 @@ func TestHeed_ExplainWithoutRules(t *testing.T) {
 		rules.Available:   "goodbot from \"GoodBot/1.0\":\n /a\nallow no-rule 0 \n",
 	} {
 		p := rules.New(rules.Source{Origin: site, State: state}, nil)
-		if got := printSteps(p.Explain(agent, rules.NewTarget("/a"))); got != want {
-			t.Errorf("%v: told\n%swant\n%s", state, got, want)
-		}
+		must.Equal(t, printSteps(p.Explain(agent, rules.NewTarget("/a"))), want, "%v: told", state)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 	"heed/rules/lint"
 )
@@ -63,9 +64,7 @@ func checkExplained(t *testing.T, profile rules.Profile, body []byte, targets []
 				t.Fatalf("%v: %q for %+v: %+v, explained by %+v; file %q", profile, target, agent, d, x.Readings, body)
 			}
 			for _, g := range x.Governing {
-				if len(g.Lines) == 0 {
-					t.Fatalf("%v: %q is on no line of %q", profile, g.Name, body)
-				}
+				must.Need(t, len(g.Lines) > 0, "%v: %q is on no line of %q", profile, g.Name, body)
 			}
 		}
 	}

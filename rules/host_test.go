@@ -1,6 +1,10 @@
 package rules
 
-import "testing"
+import (
+	"testing"
+
+	"heed/internal/tools/testkit/must"
+)
 
 // A tunnel's host is refused only to an agent that the file disallows everything;
 // the other rules of the file are counted as not seen.
@@ -28,16 +32,14 @@ func TestHeed_AHostIsJudgedByWhatHoldsForAllOfIt(t *testing.T) {
 	}
 	for _, c := range cases {
 		d, unseen := policyOf(c.file).DecideHost(Identify(c.userAgent))
-		if d.Verdict != c.verdict || d.Line != c.line || unseen != c.unseen || d.Reason != ReasonHostOnly {
-			t.Errorf("%s: %+v, %d unseen", c.name, d, unseen)
-		}
+		must.True(t, d.Verdict == c.verdict && d.Line == c.line && unseen == c.unseen && d.Reason == ReasonHostOnly,
+			"%s: %+v, %d unseen", c.name, d, unseen)
 	}
 	for state, want := range map[State]Decision{
 		Unavailable: {Verdict: Allow, Reason: ReasonRobotsUnavailable},
 		Unreachable: {Verdict: Refuse, Reason: ReasonRobotsUnreachable},
 	} {
-		if d, unseen := New(Source{State: state}, nil).DecideHost(nil); d != want || unseen != 0 {
-			t.Errorf("state %d: %+v", state, d)
-		}
+		d, unseen := New(Source{State: state}, nil).DecideHost(nil)
+		must.True(t, d == want && unseen == 0, "state %d: %+v", state, d)
 	}
 }

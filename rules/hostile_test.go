@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -25,13 +26,10 @@ func TestHeed_LongEscapedPatternsAreFound(t *testing.T) {
 	p := standard(file.String())
 	begin := "/" + strings.Repeat("%FF", 16_000)
 	for i := range count {
-		if d := p.Decide(nil, rules.NewTarget(begin+fmt.Sprintf("%02d", i))); d.Line != i+2 {
-			t.Errorf("rule %d: %v by line %d", i, d.Verdict, d.Line)
-		}
+		d := p.Decide(nil, rules.NewTarget(begin+fmt.Sprintf("%02d", i)))
+		must.True(t, d.Line == i+2, "rule %d: %v by line %d", i, d.Verdict, d.Line)
 	}
-	if d := p.Decide(nil, rules.NewTarget(begin)); d.Verdict != rules.Allow {
-		t.Errorf("without the end: %v by line %d", d.Verdict, d.Line)
-	}
+	must.Equal(t, p.Decide(nil, rules.NewTarget(begin)).Verdict, rules.Allow, "without the end")
 }
 
 // TestHeed_AFileOfOneLineIsNotLostToTheLimit has no line break within the limit:
@@ -39,9 +37,8 @@ func TestHeed_LongEscapedPatternsAreFound(t *testing.T) {
 func TestHeed_AFileOfOneLineIsNotLostToTheLimit(t *testing.T) {
 	t.Parallel()
 	long := "User-agent: * Disallow: /a " + strings.Repeat("x", rules.MaxBytes)
-	if d := standard(long).Decide(nil, rules.NewTarget("/a%20"+strings.Repeat("x", rules.MaxLine))); d.Line != 1 {
-		t.Errorf("%v by line %d", d.Verdict, d.Line)
-	}
+	d := standard(long).Decide(nil, rules.NewTarget("/a%20"+strings.Repeat("x", rules.MaxLine)))
+	must.True(t, d.Line == 1, "%v by line %d", d.Verdict, d.Line)
 }
 
 // TestHeed_TheLimitCutsNoLineOfUTF16 has a letter whose second octet is that of
@@ -52,14 +49,11 @@ func TestHeed_TheLimitCutsNoLineOfUTF16(t *testing.T) {
 	head += strings.Repeat("#"+strings.Repeat("x", 1022)+"\n", 2047)
 	pad := (rules.MaxBytes-2)/2 - len(head) - len("\nAllow: /\u0A41\u0A41")
 	file := utf16(head+strings.Repeat("\n", pad)+"\nAllow: /\u0A41\u0A41\u0A41private\n", false)
-	if len(file) < rules.MaxBytes {
-		t.Fatalf("%d octets are too few", len(file))
-	}
+	must.Need(t, len(file) >= rules.MaxBytes, "%d octets are too few", len(file))
 	for cut := range 6 {
 		body := utf16(head+strings.Repeat("\n", pad+cut)+"\nAllow: /\u0A41\u0A41\u0A41private\n", false)
-		if d := standard(body).Decide(nil, rules.NewTarget("/\u0A41\u0A41x")); d.Verdict != rules.Refuse {
-			t.Errorf("cut %d: %v by line %d %q", cut, d.Verdict, d.Line, d.Rule)
-		}
+		d := standard(body).Decide(nil, rules.NewTarget("/\u0A41\u0A41x"))
+		must.True(t, d.Verdict == rules.Refuse, "cut %d: %v by line %d %q", cut, d.Verdict, d.Line, d.Rule)
 	}
 }
 
@@ -77,13 +71,10 @@ func TestHeed_NamesOfVeryManyGroupsAreRemembered(t *testing.T) {
 	for _, name := range []string{"n1", "n2", "n3", "n4"} {
 		agent := rules.Identify(name)
 		for target, want := range map[string]rules.Verdict{"/0": rules.Refuse, "/7cf": rules.Refuse, "/y": rules.Refuse, "/z": rules.Allow} {
-			if d := p.Decide(agent, rules.NewTarget(target)); d.Verdict != want {
-				t.Errorf("%s, %s: %+v", name, target, d)
-			}
+			must.Equal(t, p.Decide(agent, rules.NewTarget(target)).Verdict, want, "%s, %s", name, target)
 		}
-		if n := testing.AllocsPerRun(10, func() { p.Decide(agent, rules.NewTarget("/z")) }); n >= 1 && !raceDetector { // which drops what pools hold
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		n := testing.AllocsPerRun(10, func() { p.Decide(agent, rules.NewTarget("/z")) })
+		must.True(t, n < 1 || raceDetector, "%s: %v allocations", name, n) // which drops what pools hold
 	}
 }
 
@@ -93,16 +84,13 @@ func TestHeed_AFileOfTooManyWordsIsNotUsed(t *testing.T) {
 	t.Parallel()
 	line := "User-agent: web spider\nDisallow: /x\n"
 	p := standard(strings.Repeat(line, rules.MaxNameWords/2))
-	if d := p.Decide(rules.Identify("spider/1.0"), rules.NewTarget("/y")); d.Verdict != rules.Allow {
-		t.Errorf("%d words: %+v", rules.MaxNameWords, d)
-	}
+	d := p.Decide(rules.Identify("spider/1.0"), rules.NewTarget("/y"))
+	must.True(t, d.Verdict == rules.Allow, "%d words: %+v", rules.MaxNameWords, d)
 	p = standard(strings.Repeat(line, rules.MaxNameWords/2+1))
-	if s := p.Source(); s.State != rules.Unreachable || !errors.Is(s.Err, rules.ErrTooManyWords) || s.Note == "" {
-		t.Errorf("one more: %+v", s)
-	}
-	if d := p.Decide(rules.Identify("spider/1.0"), rules.NewTarget("/y")); d.Reason != rules.ReasonRobotsUnreachable {
-		t.Errorf("one more: %+v", d)
-	}
+	s := p.Source()
+	must.True(t, s.State == rules.Unreachable && errors.Is(s.Err, rules.ErrTooManyWords) && s.Note != "", "one more: %+v", s)
+	d = p.Decide(rules.Identify("spider/1.0"), rules.NewTarget("/y"))
+	must.True(t, d.Reason == rules.ReasonRobotsUnreachable, "one more: %+v", d)
 }
 
 // TestHeed_ARuleThatIsWrittenOftenIsMatchedOnce has one pattern with each verdict many
@@ -110,10 +98,8 @@ func TestHeed_AFileOfTooManyWordsIsNotUsed(t *testing.T) {
 func TestHeed_ARuleThatIsWrittenOftenIsMatchedOnce(t *testing.T) {
 	t.Parallel()
 	p := standard("User-agent: *\n" + strings.Repeat("Disallow: /*abc\n", 5000) + strings.Repeat("Allow: /*abc\nDisallow: /*b*c\n", 5000))
-	if d := p.Decide(nil, rules.NewTarget("/abc")); d.Verdict != rules.Allow || d.Line != 5002 {
-		t.Errorf("%v by line %d", d.Verdict, d.Line)
-	}
-	if d := p.Decide(nil, rules.NewTarget("/"+strings.Repeat("ab-", 20_000)+"//./&=%26%2f\\%5c")); d.Reason != rules.ReasonNoRule {
-		t.Errorf("a target that matches none of two patterns: %s", d.Reason)
-	}
+	d := p.Decide(nil, rules.NewTarget("/abc"))
+	must.True(t, d.Verdict == rules.Allow && d.Line == 5002, "%v by line %d", d.Verdict, d.Line)
+	d = p.Decide(nil, rules.NewTarget("/"+strings.Repeat("ab-", 20_000)+"//./&=%26%2f\\%5c"))
+	must.True(t, d.Reason == rules.ReasonNoRule, "a target that matches none of two patterns: %s", d.Reason)
 }

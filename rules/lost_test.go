@@ -1,6 +1,10 @@
 package rules
 
-import "testing"
+import (
+	"testing"
+
+	"heed/internal/tools/testkit/must"
+)
 
 func TestHeed_FieldsBehindSigns(t *testing.T) {
 	t.Parallel()
@@ -9,11 +13,9 @@ func TestHeed_FieldsBehindSigns(t *testing.T) {
 		"> Disallow: /a": false, "<p>Disallow: /a": false, "<br /> Disallow: /a": false, "\"Disallow: /a": false, "; Disallow: /a": false, "-- Disallow: /a": false,
 		"\ufeffDisallow: /a": true, "\u00a0Disallow: /a": true, "\u200b\u200bDisallow: /a": true, "\ufeff- Disallow: /a": false, "`Disallow: /a": false,
 	} {
-		if rest, hidden := behind(line); rest != "Disallow: /a" || hidden != invisible {
-			t.Errorf("%q: %q, invisible %v", line, rest, hidden)
-		}
+		rest, hidden := behind(line)
+		must.True(t, rest == "Disallow: /a" && hidden == invisible, "%q: %q, invisible %v", line, rest, hidden)
 	}
-	if rest, _ := behind("Disallow: /a"); rest != "Disallow: /a" {
-		t.Errorf("%q", rest)
-	}
+	rest, _ := behind("Disallow: /a")
+	must.True(t, rest == "Disallow: /a", "%q", rest)
 }

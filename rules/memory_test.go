@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -31,9 +32,7 @@ func TestHeed_MemoryStaysUnderTwiceTheFile(t *testing.T) {
 		held, size := holds(c.file)
 		limit := 2*len(c.file) + 2<<10
 		t.Logf("%-18s %8d octets of text, %8d held, %8d by Size", c.name, len(c.file), held, size)
-		if held > limit || size > limit+rules.MaxRemembered {
-			t.Errorf("%s: more than %d octets", c.name, limit)
-		}
+		must.True(t, held <= limit && size <= limit+rules.MaxRemembered, "%s: more than %d octets", c.name, limit)
 	}
 }
 
@@ -75,9 +74,8 @@ func TestHeed_TheDensestFilesAreCounted(t *testing.T) {
 		held, size := holds(file)
 		t.Logf("%-20s %7d octets of text, %4.1f times that held, %4.1f times by Size", name, len(file),
 			float64(held)/float64(len(file)), float64(size)/float64(len(file)))
-		if held > 8*len(file) || size < held*95/100 {
-			t.Errorf("%s: %d octets of text, %d held, %d by Size", name, len(file), held, size)
-		}
+		must.True(t, held <= 8*len(file) && size >= held*95/100,
+			"%s: %d octets of text, %d held, %d by Size", name, len(file), held, size)
 	}
 }
 
@@ -97,9 +95,8 @@ func TestHeed_WhatIsRememberedOfAgentsIsBounded(t *testing.T) {
 	for i := range 400 {
 		agent := rules.Identify(fmt.Sprintf("n%d/1.0 (compatible; %s)", i, strings.Repeat("x", 1000)))
 		for _, p := range policies {
-			if d := p.Decide(agent, rules.NewTarget(fmt.Sprintf("/%d", i))); (d.Verdict == rules.Refuse) != (i < 300) {
-				t.Fatalf("n%d: %+v", i, d)
-			}
+			d := p.Decide(agent, rules.NewTarget(fmt.Sprintf("/%d", i)))
+			must.Need(t, (d.Verdict == rules.Refuse) == (i < 300), "n%d: %+v", i, d)
 		}
 		if i%20 == 0 || i == 399 {
 			most = max(most, int(heap())-int(before))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -22,9 +23,8 @@ func TestHeed_DecisionsAllocateNothing(t *testing.T) {
 	for _, agent := range []*rules.Agent{nil, rules.Identify(""), rules.Identify("Foo/1.0 (compatible; bar)"), rules.Declare("foo", "other")} {
 		for _, target := range []string{"/a", "/a?b=/c", "/%61%2Fc", "//x/../y", "/" + strings.Repeat("y%7A", 3000), "/robots.txt", "*"} {
 			p.Decide(agent, rules.NewTarget(target))
-			if n := testing.AllocsPerRun(50, func() { p.Decide(agent, rules.NewTarget(target)) }); n >= 1 {
-				t.Errorf("%d octets for %+v: %v allocations", len(target), agent, n)
-			}
+			n := testing.AllocsPerRun(50, func() { p.Decide(agent, rules.NewTarget(target)) })
+			must.True(t, n < 1, "%d octets for %+v: %v allocations", len(target), agent, n)
 		}
 	}
 }

@@ -42,9 +42,8 @@ func TestRFC9309_OriginsAreSchemeHostAndPort(t *testing.T) {
 		{"http", label + ".test", "http://" + label + ".test"},
 	} {
 		o, err := rules.ParseOrigin(c.scheme, c.authority)
-		if err != nil || o.String() != c.want {
-			t.Errorf("%s://%s is %s (%v), want %s", c.scheme, c.authority, o, err, c.want)
-		}
+		must.True(t, err == nil && o.String() == c.want,
+			"%s://%s is %s (%v), want %s", c.scheme, c.authority, o, err, c.want)
 		must.Equal(t, o.RobotsURL(), c.want+"/robots.txt", "%s has its robots.txt at", o)
 	}
 }
@@ -62,14 +61,11 @@ func TestHeed_SpellingsThatNameNoSinglePlaceAreErrors(t *testing.T) {
 		strings.Repeat("a", 64) + ".test", strings.Repeat("a.", 127) + "test",
 	} {
 		o, err := rules.ParseOrigin("http", authority)
-		if !errors.Is(err, rules.ErrHost) {
-			t.Errorf("%q is %s (%v)", authority, o, err)
-		}
+		must.True(t, errors.Is(err, rules.ErrHost), "%q is %s (%v)", authority, o, err)
 	}
 	for _, scheme := range []string{"", "ftp", "FILE", "httpss", "ws"} {
-		if o, err := rules.ParseOrigin(scheme, "example.org"); err == nil {
-			t.Errorf("%q: %s", scheme, o)
-		}
+		o, err := rules.ParseOrigin(scheme, "example.org")
+		must.True(t, err != nil, "%q: %s", scheme, o)
 	}
 }
 
@@ -77,16 +73,13 @@ func TestHeed_OriginOfAURL(t *testing.T) {
 	t.Parallel()
 	u := must.Get(url.Parse("HTTPS://Example.ORG.:443/a/b?c#d"))(t)
 	o, err := rules.OriginOf(u)
-	if want := (rules.Origin{Scheme: "https", Host: "example.org", Port: 443}); err != nil || o != want {
-		t.Errorf("%+v (%v), want %+v", o, err, want)
-	}
-	if o.Authority() != "example.org" || o.HostPort() != "example.org:443" {
-		t.Errorf("authority %s, to dial %s", o.Authority(), o.HostPort())
-	}
+	want := (rules.Origin{Scheme: "https", Host: "example.org", Port: 443})
+	must.True(t, err == nil && o == want, "%+v (%v), want %+v", o, err, want)
+	must.True(t, o.Authority() == "example.org" && o.HostPort() == "example.org:443",
+		"authority %s, to dial %s", o.Authority(), o.HostPort())
 	o.Port, o.Host = 8443, "::1"
-	if o.Authority() != "[::1]:8443" || o.HostPort() != "[::1]:8443" {
-		t.Errorf("authority %s, to dial %s", o.Authority(), o.HostPort())
-	}
+	must.True(t, o.Authority() == "[::1]:8443" && o.HostPort() == "[::1]:8443",
+		"authority %s, to dial %s", o.Authority(), o.HostPort())
 }
 
 // TestHeed_CanonicalOriginsCostNothing holds the way of every request.
@@ -107,18 +100,12 @@ func FuzzHeed_OriginsAreCanonical(f *testing.F) {
 	f.Fuzz(func(t *testing.T, authority string) {
 		o, err := rules.ParseOrigin("http", authority)
 		if err != nil {
-			if o != (rules.Origin{}) {
-				t.Fatalf("%q: an error, and %+v", authority, o)
-			}
+			must.Need(t, o == (rules.Origin{}), "%q: an error, and %+v", authority, o)
 			return
 		}
 		again, err := rules.ParseOrigin(o.Scheme, o.Authority())
-		if err != nil || again != o {
-			t.Fatalf("%q is %+v, and that is %+v (%v)", authority, o, again, err)
-		}
+		must.Need(t, err == nil && again == o, "%q is %+v, and that is %+v (%v)", authority, o, again, err)
 		u, err := url.Parse(o.RobotsURL())
-		if err != nil || u.Path != "/robots.txt" {
-			t.Fatalf("%q: %s is no URL (%v)", authority, o.RobotsURL(), err)
-		}
+		must.Need(t, err == nil && u.Path == "/robots.txt", "%q: %s is no URL (%v)", authority, o.RobotsURL(), err)
 	})
 }

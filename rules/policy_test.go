@@ -1,6 +1,10 @@
 package rules
 
-import "testing"
+import (
+	"testing"
+
+	"heed/internal/tools/testkit/must"
+)
 
 func policyOf(text string) *Policy {
 	o := Origin{Scheme: "https", Host: "site.test", Port: 443}
@@ -46,9 +50,7 @@ func TestRFC9309_Examples(t *testing.T) {
 		{"Disallow: https://other.test/p", "/p", Allow},
 	} {
 		p := policyOf("User-agent: *\n" + c.rules)
-		if d := p.Decide(nil, NewTarget(c.target)); d.Verdict != c.want {
-			t.Errorf("%q for %s: %v, want %v", c.rules, c.target, d, c.want)
-		}
+		must.Equal(t, p.Decide(nil, NewTarget(c.target)).Verdict, c.want, "%q for %s", c.rules, c.target)
 	}
 }
 

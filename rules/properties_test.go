@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -38,9 +39,8 @@ func checkDecoy(t *testing.T, p *rules.Policy, file, header, decoyed, target str
 		return
 	}
 	before, after := p.Decide(agent, rules.NewTarget(target)), p.Decide(rules.Identify(decoyed), rules.NewTarget(target))
-	if before.Verdict == rules.Refuse && after.Verdict != rules.Refuse {
-		t.Fatalf("%s: refused for %q (%+v), allowed for %q (%+v); file:\n%s", target, header, before, decoyed, after, file)
-	}
+	must.Need(t, before.Verdict != rules.Refuse || after.Verdict == rules.Refuse,
+		"%s: refused for %q (%+v), allowed for %q (%+v); file:\n%s", target, header, before, decoyed, after, file)
 }
 
 var decoys = []string{"Other", "foobot", "BarBot", "Sogou", "web", "Googlebot", "Googlebot-Image", "spider", "Mozilla", "baz", "*"}

@@ -60,9 +60,7 @@ func TestConner_RateHintsOfTheGroupsThatGovern(t *testing.T) {
 // Lines before any group are meant for everybody; nonsense asks for nothing.
 func TestHeed_RateHintsOutsideAnyGroup(t *testing.T) {
 	t.Parallel()
-	if got := hints("Any/1", "12:00", "Crawl-delay: 3", "User-agent: *", "Disallow: /p"); got != ": 3s (line 1)" {
-		t.Error(got)
-	}
+	must.Equal(t, hints("Any/1", "12:00", "Crawl-delay: 3", "User-agent: *", "Disallow: /p"), ": 3s (line 1)")
 	for _, line := range []string{"Crawl-delay: -1", "Crawl-delay: soon", "Crawl-delay: 0", "Request-rate: 0/5", "Visit-time: 0900-0900", "Visit-time: now"} {
 		must.Equal(t, hints("Any/1", "12:00", "User-agent: *", line, "Disallow: /p"), "", line)
 	}
@@ -79,9 +77,7 @@ func TestHeed_RateHintsAreBounded(t *testing.T) {
 	all := p.RateHints(rules.Identify("one/1"))
 	must.Equal(t, len(all), 16, "groups")
 	for _, w := range all {
-		if len(w.Group) > 80 {
-			t.Errorf("a name of %d octets", len(w.Group))
-		}
+		must.True(t, len(w.Group) <= 80, "a name of %d octets", len(w.Group))
 	}
 }
 

@@ -122,9 +122,8 @@ func compareSites(t *testing.T, files []siteFile, targets, agents []string) (que
 				}
 			}
 		}
-		if closes := strings.Contains(f.plain, "Disallow: /"); (refused > 0) != closes {
-			t.Errorf("%s: %d questions are refused", f.habit, refused)
-		}
+		closes := strings.Contains(f.plain, "Disallow: /")
+		must.True(t, (refused > 0) == closes, "%s: %d questions are refused", f.habit, refused)
 	}
 	return questions, differences
 }

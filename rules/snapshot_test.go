@@ -20,19 +20,15 @@ func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
 		var s Snapshot
 		s.Pack([]byte(body))
 		got, err := s.Body()
-		if string(got) != body || err != nil || s.Size != len(body) || s.SHA256 != DigestOf([]byte(body)) {
-			t.Errorf("%.40q comes back as %.40q, %v", body, got, err)
-		}
-		r, err := zlib.NewReader(bytes.NewReader(s.Zlib))
-		must.OK(t, err)
-		if by, err := io.ReadAll(r); string(by) != body || err != nil {
-			t.Errorf("others read %.40q, %v", by, err)
-		}
+		must.True(t, string(got) == body && err == nil && s.Size == len(body) && s.SHA256 == DigestOf([]byte(body)),
+			"%.40q comes back as %.40q, %v", body, got, err)
+		r := must.Get(zlib.NewReader(bytes.NewReader(s.Zlib)))(t)
+		by, err := io.ReadAll(r)
+		must.True(t, string(by) == body && err == nil, "others read %.40q, %v", by, err)
 	}
 	var none Snapshot
-	if body, err := none.Body(); body != nil || err != nil {
-		t.Errorf("of no file: %q, %v", body, err)
-	}
+	body, err := none.Body()
+	must.True(t, body == nil && err == nil, "of no file: %q, %v", body, err)
 }
 
 // No changed octet goes unseen, and a size that lies fills no memory.
@@ -46,9 +42,8 @@ func TestHeed_ASnapshotKnowsWhetherItIsIntact(t *testing.T) {
 		if change(&c); c.Zlib == nil {
 			t.Fatalf("%s: nothing is left", name)
 		}
-		if body, err := c.Body(); !errors.Is(err, ErrNotIntact) {
-			t.Errorf("%s: read as %q, %v", name, body, err)
-		}
+		body, err := c.Body()
+		must.True(t, errors.Is(err, ErrNotIntact), "%s: read as %q, %v", name, body, err)
 	}
 	for i := 2; i < len(s.Zlib); i++ { // the first two say how it is packed
 		broken(fmt.Sprintf("octet %d changed", i), func(c *Snapshot) { c.Zlib[i] ^= 0x11 })
@@ -68,13 +63,11 @@ func TestHeed_ADigestIsHexadecimal(t *testing.T) {
 	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	must.Equal(t, DigestOf(nil).String(), empty, "of nothing")
 	var d Digest
-	if err := d.UnmarshalText([]byte(empty)); err != nil || d != DigestOf(nil) {
-		t.Errorf("%s, %v", d, err)
-	}
+	err := d.UnmarshalText([]byte(empty))
+	must.True(t, err == nil && d == DigestOf(nil), "%s, %v", d, err)
 	for _, bad := range []string{"", empty[2:], empty + "00", "xx" + empty[2:]} {
-		if err := d.UnmarshalText([]byte(bad)); err == nil {
-			t.Errorf("%q is taken for a digest", bad)
-		}
+		err := d.UnmarshalText([]byte(bad))
+		must.True(t, err != nil, "%q is taken for a digest", bad)
 	}
 }
 
@@ -86,12 +79,9 @@ func TestHeed_ASnapshotIsWrittenAndReadAsJSON(t *testing.T) {
 		FetchedAt: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), SHA256: DigestOf(nil), Zlib: []byte("beside it"),
 	}
 	text, err := json.Marshal(&s)
-	if err != nil || strings.Contains(string(text), "beside") {
-		t.Fatalf("%s, %v", text, err)
-	}
+	must.Need(t, err == nil && !strings.Contains(string(text), "beside"), "%s, %v", text, err)
 	var again Snapshot
 	must.OK(t, json.Unmarshal(text, &again))
-	if twice, _ := json.Marshal(&again); string(twice) != string(text) {
-		t.Errorf("read back: %s\nwritten:   %s", twice, text)
-	}
+	twice, _ := json.Marshal(&again)
+	must.True(t, string(twice) == string(text), "read back: %s\nwritten:   %s", twice, text)
 }

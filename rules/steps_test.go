@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // shop is a file of n rules, one in ten with an inner wildcard, all of which begin alike.
@@ -49,9 +51,8 @@ func TestHeed_StepsOfADecisionHardlyGrowWithTheRules(t *testing.T) {
 		if first == 0 {
 			first = mean
 		}
-		if mean > 3*first || most > 12*first { // the most where the rules of a gram are looked at
-			t.Errorf("%d rules: %d steps, at most %d; 10 rules take %d", n, mean, most, first)
-		}
+		// the most where the rules of a gram are looked at
+		must.True(t, mean <= 3*first && most <= 12*first, "%d rules: %d steps, at most %d; 10 rules take %d", n, mean, most, first)
 	}
 }
 
@@ -67,9 +68,8 @@ func TestHeed_WildcardsCostTargetsThatTheyMayMatch(t *testing.T) {
 	target := "/about/people/1234/item1234.html?page=item1234.html"
 	without, _ := steps(literal, target)
 	with, _ := steps(wild, target)
-	if with > without+2*stepsPerNode { // one more beginning of the target is looked up
-		t.Errorf("%d steps, %d without the wildcards", with, without)
-	}
+	// one more beginning of the target is looked up
+	must.True(t, with <= without+2*stepsPerNode, "%d steps, %d without the wildcards", with, without)
 }
 
 // TestHeed_RulesThatBeginAlikeCostOtherTargetsLittle has rules whose first pieces each begin the
@@ -83,9 +83,8 @@ func TestHeed_RulesThatBeginAlikeCostOtherTargetsLittle(t *testing.T) {
 	}
 	p := NewAs(Strict, Source{State: Available}, []byte(b.String()))
 	target := "/b;x=1/c;y=2/%2e%2e;z/%252e/..;/%3b//%5c%2f./%25255c" + strings.Repeat("/x;%2f%255c", 30) + "?q=%2541&b=%26;c"
-	if taken, d := stepsOf(p, target); d.Verdict != Allow || taken > maxSteps/16 {
-		t.Errorf("%d steps, %+v", taken, d)
-	}
+	taken, d := stepsOf(p, target)
+	must.True(t, d.Verdict == Allow && taken <= maxSteps/16, "%d steps, %+v", taken, d)
 }
 
 // TestHeed_APlainTargetHasOneReading makes targets at random, of which those that are not
@@ -114,9 +113,7 @@ func TestHeed_APlainTargetHasOneReading(t *testing.T) {
 				t.Fatalf("%s: %q is plain, and read as %v", profile, target, all)
 			}
 		}
-		if plain < 1000 {
-			t.Errorf("%s: %d plain targets", profile, plain)
-		}
+		must.True(t, plain >= 1000, "%s: %d plain targets", profile, plain)
 	}
 }
 
@@ -124,8 +121,7 @@ func TestHeed_APlainTargetHasOneReading(t *testing.T) {
 func TestHeed_AnHonestTargetIsPlain(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"/", "/a/b-c_d~e.html", "/wiki/Main_Page", "/item?id=7&page=2", "/a;b?c;d", "/@user/t:1", "/é"} {
-		if e := (&engine{}); !e.plain(target) {
-			t.Errorf("%q", target)
-		}
+		e := (&engine{})
+		must.True(t, e.plain(target), "%q", target)
 	}
 }

@@ -22,22 +22,16 @@ func TestHeed_TooManyWildcardsRefuse(t *testing.T) {
 	line := "Disallow: /" + strings.Repeat("*a", 4096) + "\n"
 	file := "User-agent: *\nAllow: /\n" + strings.Repeat(line, rules.MaxWildcards/4096)
 	p := standard(file)
-	if d := p.Decide(nil, rules.NewTarget("/b")); d.Verdict != rules.Allow || p.Source().State != rules.Available {
-		t.Errorf("%d wildcards: %+v", rules.MaxWildcards, d)
-	}
+	d := p.Decide(nil, rules.NewTarget("/b"))
+	must.True(t, d.Verdict == rules.Allow && p.Source().State == rules.Available, "%d wildcards: %+v", rules.MaxWildcards, d)
 	p = standard(file + "Disallow: /*b\n")
 	for _, p := range []*rules.Policy{p, p.With(rules.Source{State: rules.Available})} {
 		d := p.Decide(nil, rules.NewTarget("/c"))
-		if d.Verdict != rules.Refuse || d.Reason != rules.ReasonRobotsUnreachable {
-			t.Errorf("one more: %+v", d)
-		}
-		if s := p.Source(); !errors.Is(s.Err, rules.ErrTooManyWildcards) || s.Note == "" {
-			t.Errorf("one more: the source is %+v", s)
-		}
+		must.True(t, d.Verdict == rules.Refuse && d.Reason == rules.ReasonRobotsUnreachable, "one more: %+v", d)
+		s := p.Source()
+		must.True(t, errors.Is(s.Err, rules.ErrTooManyWildcards) && s.Note != "", "one more: the source is %+v", s)
 	}
-	if d := p.Decide(nil, rules.NewTarget("/robots.txt")); d.Verdict != rules.Allow {
-		t.Errorf("robots.txt: %+v", d)
-	}
+	must.Equal(t, p.Decide(nil, rules.NewTarget("/robots.txt")).Verdict, rules.Allow, "robots.txt")
 }
 
 // TestHeed_MalformedTargetsAreRefused asks what no request may ask.
@@ -49,9 +43,7 @@ func TestHeed_MalformedTargetsAreRefused(t *testing.T) {
 		"http://site.test/": rules.Refuse, "/%zz": rules.Allow, "/%": rules.Allow, "/private%": rules.Refuse,
 		"/\x00\xff": rules.Allow, "/private\x00": rules.Refuse,
 	} {
-		if d := p.Decide(nil, rules.NewTarget(target)); d.Verdict != want {
-			t.Errorf("%q: %+v, want %v", target, d, want)
-		}
+		must.Equal(t, p.Decide(nil, rules.NewTarget(target)).Verdict, want, "%q", target)
 	}
 }
 
@@ -70,9 +62,8 @@ func TestHeed_AnAgentIsShownByTheNameOfTheRobot(t *testing.T) {
 		must.Equal(t, rules.Identify(header).Name(), want, "%q is shown as", header)
 	}
 	must.Equal(t, rules.Declare("fetcher", "otherbot").Name(), "fetcher", "declared")
-	if a := rules.Identify("Mozilla/5.0 (Windows; fr) VoilaBot"); len(a.Tokens) != 2 || a.Tokens[0].Name != "fr" {
-		t.Errorf("judged as %v: that is another engine", a.Tokens)
-	}
+	a := rules.Identify("Mozilla/5.0 (Windows; fr) VoilaBot")
+	must.True(t, len(a.Tokens) == 2 && a.Tokens[0].Name == "fr", "judged as %v: that is another engine", a.Tokens)
 }
 
 // TestHeed_AnAgentOfTooManyNamesIsRefused stays quick and closed where a
@@ -85,12 +76,10 @@ func TestHeed_AnAgentOfTooManyNamesIsRefused(t *testing.T) {
 		fmt.Fprintf(&agent, "n%d/1 ", i)
 	}
 	p := standard(file.String())
-	if d := p.Decide(rules.Identify(agent.String()), rules.NewTarget("/")); d.Verdict != rules.Refuse || d.Reason != rules.ReasonTooComplex {
-		t.Errorf("%+v", d)
-	}
-	if d := p.Decide(rules.Identify(agent.String()[len("n0/1 "):]), rules.NewTarget("/")); d.Verdict != rules.Allow {
-		t.Errorf("one name less: %+v", d)
-	}
+	d := p.Decide(rules.Identify(agent.String()), rules.NewTarget("/"))
+	must.True(t, d.Verdict == rules.Refuse && d.Reason == rules.ReasonTooComplex, "%+v", d)
+	d = p.Decide(rules.Identify(agent.String()[len("n0/1 "):]), rules.NewTarget("/"))
+	must.True(t, d.Verdict == rules.Allow, "one name less: %+v", d)
 }
 
 // TestHeed_ANameOfWordsIsTakenWhole holds two groups whose names begin alike: an
@@ -102,9 +91,7 @@ func TestHeed_ANameOfWordsIsTakenWhole(t *testing.T) {
 		"Sogou web spider/4.0": rules.Allow, "Sogou inst spider/4.0": rules.Refuse, "Sogou News/1": rules.Refuse,
 		"Spider/1": rules.Allow,
 	} {
-		if d := p.Decide(rules.Identify(agent), rules.NewTarget("/x")); d.Verdict != want {
-			t.Errorf("%s: %+v", agent, d)
-		}
+		must.Equal(t, p.Decide(rules.Identify(agent), rules.NewTarget("/x")).Verdict, want, agent)
 	}
 }
 
@@ -114,9 +101,7 @@ func TestHeed_AVersionMakesNoOtherName(t *testing.T) {
 	t.Parallel()
 	p := standard("User-agent: wget\nDisallow: /1\n\nUser-agent: Wget/1.6\nDisallow: /2\n\nUser-agent: WGET*\nDisallow: /3\n")
 	for _, target := range []string{"/1", "/2", "/3"} {
-		if d := p.Decide(rules.Identify("Wget/1.21"), rules.NewTarget(target)); d.Verdict != rules.Refuse {
-			t.Errorf("%s: %+v", target, d)
-		}
+		must.Equal(t, p.Decide(rules.Identify("Wget/1.21"), rules.NewTarget(target)).Verdict, rules.Refuse, target)
 	}
 }
 
@@ -147,16 +132,12 @@ func TestRFC9309_StatesDecideWithoutRules(t *testing.T) {
 	} {
 		p := rules.New(rules.Source{State: state}, body)
 		must.Equal(t, p.Decide(nil, rules.NewTarget("/")), want, "state %d", state)
-		if d := p.Decide(nil, rules.NewTarget("/robots.txt")); d.Reason != rules.ReasonRobotsTxt || d.Verdict != rules.Allow {
-			t.Errorf("state %d: robots.txt: %+v", state, d)
-		}
+		d := p.Decide(nil, rules.NewTarget("/robots.txt"))
+		must.True(t, d.Reason == rules.ReasonRobotsTxt && d.Verdict == rules.Allow, "state %d: robots.txt: %+v", state, d)
 	}
 	var zero rules.Policy
-	if d := zero.Decide(nil, rules.NewTarget("/")); d.Verdict != rules.Refuse {
-		t.Errorf("zero policy: %+v", d)
-	}
+	must.Equal(t, zero.Decide(nil, rules.NewTarget("/")).Verdict, rules.Refuse, "zero policy")
 	stale := standard("User-agent: *\nDisallow: /a\n").With(rules.Source{State: rules.Available, Stale: true})
-	if d := stale.Decide(nil, rules.NewTarget("/a")); d.Verdict != rules.Refuse || !stale.Source().Stale {
-		t.Errorf("stale copy: %+v", d)
-	}
+	d := stale.Decide(nil, rules.NewTarget("/a"))
+	must.True(t, d.Verdict == rules.Refuse && stale.Source().Stale, "stale copy: %+v", d)
 }

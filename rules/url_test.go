@@ -24,9 +24,8 @@ func TestTargetFault(t *testing.T) {
 		"/": false, "/a%00b": true, "/a?b%00": false, "/%u0070rivate": true, "/a/%U4E2d": true, "/%u007": false, "/%u00g0": false, "/a?%u0070": false, "*": false,
 		"/%25u0070": false, "/%%u0070": true, "/%u": false,
 	} {
-		if got := rules.TargetFault(target); (got != "") != faulty {
-			t.Errorf("%q: %q", target, got)
-		}
+		got := rules.TargetFault(target)
+		must.True(t, (got != "") == faulty, "%q: %q", target, got)
 	}
 }
 
@@ -36,14 +35,12 @@ func TestParseURL(t *testing.T) {
 		"http://h.test/%": "/%", "http://h.test//x": "//x", "http://h.test/\xe9\"{}^": "/\xe9\"{}^",
 	} {
 		o, target, err := rules.ParseURL(address)
-		if err != nil || target != want || o.Host != "h.test" {
-			t.Errorf("%q: %v %q %v, want %q", address, o, target, err, want)
-		}
+		must.True(t, err == nil && target == want && o.Host == "h.test",
+			"%q: %v %q %v, want %q", address, o, target, err, want)
 	}
 	for _, address := range []string{"", "/a", "ftp://h.test/", "http:///x", "http://h%zz.test/", "http://h.test/\x00", "http://h.test/\n", "http:h.test/"} {
-		if _, target, err := rules.ParseURL(address); err == nil {
-			t.Errorf("%q is taken for %q", address, target)
-		}
+		_, target, err := rules.ParseURL(address)
+		must.True(t, err != nil, "%q is taken for %q", address, target)
 	}
 }
 
@@ -55,17 +52,13 @@ func FuzzEscapePercents(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, target string) {
 		escaped := rules.EscapePercents(target)
-		if again := rules.EscapePercents(escaped); again != escaped {
-			t.Errorf("%q: %q, then %q", target, escaped, again)
-		}
-		if _, err := url.ParseRequestURI(target); err == nil && escaped != target {
-			t.Errorf("%q needs no change and became %q", target, escaped)
-		}
+		must.Equal(t, rules.EscapePercents(escaped), escaped, "%q: %q, then", target, escaped)
+		_, err := url.ParseRequestURI(target)
+		must.True(t, err != nil || escaped == target, "%q needs no change and became %q", target, escaped)
 		if _, err := url.ParseRequestURI(escaped); err != nil && strings.HasPrefix(target, "/") && !strings.ContainsFunc(target, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 			t.Errorf("%q became %q: %v", target, escaped, err)
 		}
-		if sent, ok := rules.SendableTarget(target); ok && (sent[0] != '/' || strings.ContainsAny(sent, "# \r\n\t")) {
-			t.Errorf("%q is sent as %q", target, sent)
-		}
+		sent, ok := rules.SendableTarget(target)
+		must.True(t, !ok || sent[0] == '/' && !strings.ContainsAny(sent, "# \r\n\t"), "%q is sent as %q", target, sent)
 	})
 }

@@ -169,9 +169,7 @@ Content-Signal: h
 	} {
 		must.Equal(t, list(agent), want, agent)
 	}
-	if got := p.Fields(nil, rules.CrawlDelay); got != nil {
-		t.Errorf("fields that are not there: %v", got)
-	}
+	must.Same(t, p.Fields(nil, rules.CrawlDelay), nil, "fields that are not there")
 }
 
 // A line that chooses by path matches as Allow and Disallow do.
@@ -200,18 +198,14 @@ func TestRFC9309_PatternsMatchAsRulesDo(t *testing.T) {
 		if c.ok {
 			want[0].Of = []int{0, 1}
 		}
-		if got := paths.Select(rules.NewTarget(c.target), rules.Standard, rules.Longest, nil); !c.read && !reflect.DeepEqual(got, want) {
-			t.Errorf("%q for %q: %v", c.pattern, c.target, got)
-		}
+		got := paths.Select(rules.NewTarget(c.target), rules.Standard, rules.Longest, nil)
+		must.True(t, c.read || reflect.DeepEqual(got, want), "%q for %q: %v", c.pattern, c.target, got)
 		p := policyAs(rules.Standard, "User-agent: *\nDisallow: "+c.pattern+"\n")
 		d := p.Decide(nil, rules.NewTarget(c.target))
-		if refused := d.Verdict == rules.Refuse && d.Variant == ""; c.pattern != "" && refused != c.ok {
-			t.Errorf("%q: a rule of it refuses %q: %v", c.pattern, c.target, refused)
-		}
+		refused := d.Verdict == rules.Refuse && d.Variant == ""
+		must.True(t, c.pattern == "" || refused == c.ok, "%q: a rule of it refuses %q: %v", c.pattern, c.target, refused)
 	}
-	if got := new(rules.Paths).Select(rules.NewTarget("/"), rules.Standard, rules.Longest, nil); got != nil {
-		t.Errorf("no path is selected: %v", got)
-	}
+	must.Same(t, new(rules.Paths).Select(rules.NewTarget("/"), rules.Standard, rules.Longest, nil), nil, "selected, with no path")
 }
 
 func TestHeed_FieldsBelongToGroupsOrToTheFile(t *testing.T) {

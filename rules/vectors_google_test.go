@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -29,14 +30,10 @@ func TestHeed_GoogleHabitsAreItsOwn(t *testing.T) {
 		return true
 	}
 	for _, s := range googleHabits {
-		if same(s) {
-			t.Errorf("%s: standard decides alike", s.name)
-		}
+		must.True(t, !same(s), "%s: standard decides alike", s.name)
 	}
 	for _, s := range googleAlike {
-		if !same(s) {
-			t.Errorf("%s: standard decides otherwise", s.name)
-		}
+		must.True(t, same(s), "%s: standard decides otherwise", s.name)
 	}
 }
 

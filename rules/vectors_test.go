@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -50,9 +51,7 @@ func (s *vector) questions(t *testing.T) (all []question) {
 			q := question{agent: agent, target: words[1], verdict: verdictOf(t, words[0])}
 			if len(words) > 2 {
 				n, err := strconv.Atoi(words[2])
-				if err != nil {
-					t.Fatalf("%s: cannot read %q", s.name, text)
-				}
+				must.Need(t, err == nil, "%s: cannot read %q", s.name, text)
 				q.line = n
 			}
 			if len(words) > 3 {
@@ -126,12 +125,8 @@ func TestHeed_VectorsAreManyAndOfEveryOrigin(t *testing.T) {
 		origins[origin] += n
 	}
 	for _, origin := range []string{"RFC9309", "REP1994", "K96", "heed"} {
-		if origins[origin] < 20 {
-			t.Errorf("only %d vectors are from %s", origins[origin], origin)
-		}
+		must.True(t, origins[origin] >= 20, "only %d vectors are from %s", origins[origin], origin)
 	}
 	t.Logf("%d vectors: %v", count, origins)
-	if count < 400 {
-		t.Errorf("there are %d vectors, want 400", count)
-	}
+	must.True(t, count >= 400, "there are %d vectors, want 400", count)
 }

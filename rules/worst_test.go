@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // The cost of a decision.
@@ -123,9 +125,8 @@ func TestHeed_NoSearchedCaseTakesMoreThanTheBudget(t *testing.T) {
 		file, target := worst.text(size, 60_000)
 		taken, d := steps(file, target)
 		t.Logf("seed %d: %d steps when small, %d of %d at full size, %s: rules %q, target %q, end %q", seed, small, taken, maxSteps, d.Reason, worst.rules, worst.target, worst.tail)
-		if over := taken - maxSteps; over > 1<<20 {
-			t.Errorf("%d steps more than there are", over)
-		}
+		over := taken - maxSteps
+		must.True(t, over <= 1<<20, "%d steps more than there are", over)
 	}
 }
 
@@ -166,8 +167,6 @@ func TestHeed_RealFilesStayFarBelowTheBudget(t *testing.T) {
 	} {
 		taken, d := steps(f.String(), target)
 		t.Logf("%7d steps, %s: %.60s", taken, d.Reason, target)
-		if taken > maxSteps/10 {
-			t.Errorf("%d steps of %d: %.60s", taken, maxSteps, target)
-		}
+		must.True(t, taken <= maxSteps/10, "%d steps of %d: %.60s", taken, maxSteps, target)
 	}
 }

@@ -31,24 +31,21 @@ func closeFile(t *testing.T, f *File) {
 	must.OK(t, f.Close())
 	c := must.Get(sqlite.Open(f.path, "ro", lockTime))(t)
 	defer c.Close()
-	if row, err := c.One("PRAGMA integrity_check"); err != nil || row[0] != "ok" {
-		t.Errorf("the file is corrupt: %v, %v", row, err)
-	}
+	row, err := c.One("PRAGMA integrity_check")
+	must.True(t, err == nil && row[0] == "ok", "the file is corrupt: %v, %v", row, err)
 }
 
 func holds(t *testing.T, k cache.PolicyStore, key, record, snapshot string) {
 	t.Helper()
 	r, s, ok := k.Load(key)
-	if !ok || string(r) != record || string(s) != snapshot {
-		t.Errorf("%s: %q %.60q %v, want %q %.60q", key, r, s, ok, record, snapshot)
-	}
+	must.True(t, ok && string(r) == record && string(s) == snapshot,
+		"%s: %q %.60q %v, want %q %.60q", key, r, s, ok, record, snapshot)
 }
 
 func lacks(t *testing.T, k cache.PolicyStore, key string) {
 	t.Helper()
-	if r, s, ok := k.Load(key); ok || r != nil {
-		t.Errorf("%s: %q %q, want nothing", key, r, s)
-	}
+	r, s, ok := k.Load(key)
+	must.True(t, !ok && r == nil, "%s: %q %q, want nothing", key, r, s)
 }
 
 func TestHeed_WhatIsSavedIsThereAfterwards(t *testing.T) {
@@ -86,9 +83,7 @@ func TestHeed_WhatIsSavedIsThereAfterwards(t *testing.T) {
 	k = f.ForRoute("")
 	check()
 	closeFile(t, f)
-	if heard.Len() > 0 {
-		t.Errorf("the log heard %s", heard)
-	}
+	must.True(t, heard.Len() == 0, "the log heard %s", heard)
 }
 
 // Who forgets a site forgets what it told single clients, too.
@@ -119,9 +114,7 @@ func TestHeed_AFamilyIsDroppedWithItsHead(t *testing.T) {
 		check()
 		f.Flush()
 		check()
-		if t.Failed() {
-			t.Fatal(name)
-		}
+		must.Need(t, !t.Failed(), "%s", name)
 	}
 	closeFile(t, f)
 }
@@ -139,12 +132,8 @@ func TestHeed_TheDiskIsAtMostASecondBehind(t *testing.T) {
 		return len(f.pending)+len(f.writing) == 0
 	})
 	r, s, err := f.db.read(k.(*fileStore).prefix + "7")
-	if string(r) != "r" || string(s) != "s" || err != nil {
-		t.Errorf("on disk: %q %q, %v", r, s, err)
-	}
-	if writeDelay > time.Second/2 {
-		t.Errorf("what is saved waits for %v", writeDelay)
-	}
+	must.True(t, string(r) == "r" && string(s) == "s" && err == nil, "on disk: %q %q, %v", r, s, err)
+	must.True(t, writeDelay <= time.Second/2, "what is saved waits for %v", writeDelay)
 	closeFile(t, f)
 }
 
@@ -169,13 +158,9 @@ func TestHeed_TheFileIsForItsOwnerAlone(t *testing.T) {
 	f, _ := openFile(t, t.TempDir(), 1<<30)
 	defer closeFile(t, f)
 	info, err := os.Stat(f.path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
+	must.True(t, err == nil && info.Mode().Perm() == 0o600, "%v, %v", info.Mode(), err)
 	_, err = Open(filepath.Join(f.path, "x.db"), 1<<30, slog.New(slog.DiscardHandler))
-	if err == nil || !strings.Contains(err.Error(), "cannot be opened: not a directory\nMake its directory") {
-		t.Errorf("in no directory: %v", err)
-	}
+	must.Fail(t, err, "cannot be opened: not a directory\nMake its directory", "in no directory")
 }
 
 func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
@@ -201,16 +186,12 @@ func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
 	}
 	info := must.Get(os.Stat(f.path))(t)
 	t.Logf("%d bytes, %d of %d policies, limit %d", info.Size(), kept, count, limit)
-	if info.Size() > 2*limit || kept < limit/each/2 {
-		t.Errorf("%d bytes, %d policies", info.Size(), kept)
-	}
+	must.True(t, info.Size() <= 2*limit && kept >= limit/each/2, "%d bytes, %d policies", info.Size(), kept)
 	k.Save("large", []byte("r"), make([]byte, limit/4))
 	f.Flush()
 	lacks(t, k, "large")
 	closeFile(t, f)
-	if heard.Len() > 0 {
-		t.Errorf("the log heard %s", heard)
-	}
+	must.True(t, heard.Len() == 0, "the log heard %s", heard)
 }
 
 // A file written under a larger limit is made smaller at the start, without a policy to save.
@@ -275,9 +256,7 @@ func right(t *testing.T, f *File, want map[string]string) (found int) {
 			continue
 		}
 		found++
-		if string(r) != "record "+key || s != nil && string(s) != body {
-			t.Fatalf("%s: %q with %d bytes", key, r, len(s))
-		}
+		must.Need(t, string(r) == "record "+key && (s == nil || string(s) == body), "%s: %q with %d bytes", key, r, len(s))
 	}
 	return found
 }
@@ -296,25 +275,21 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := filepath.Join(dir, "policies.db")
-			must.OK(t, os.WriteFile(path, bad, 0o600))
+			path := testkit.Write(t, filepath.Join(dir, "policies.db"), string(bad))
 			f, heard := openFile(t, dir, 1<<30)
 			must.Equal(t, right(t, f, want), 0, "policies are found")
 			if !strings.Contains(heard.String(), "is damaged: it was set aside, and policies are fetched anew") ||
 				!strings.Contains(heard.String(), "moved_to="+path+".damaged") {
 				t.Errorf("the log heard %q", heard)
 			}
-			if aside, err := os.ReadFile(path + ".damaged"); err != nil || !bytes.Equal(aside, bad) {
-				t.Errorf("set aside: %d bytes of %d, %v", len(aside), len(bad), err)
-			}
+			aside, err := os.ReadFile(path + ".damaged")
+			must.True(t, err == nil && bytes.Equal(aside, bad), "set aside: %d bytes of %d, %v", len(aside), len(bad), err)
 			f.ForRoute("").Save("key", []byte("r"), nil)
 			closeFile(t, f)
 			f, heard = openFile(t, dir, 1<<30)
 			holds(t, f.ForRoute(""), "key", "r", "")
 			closeFile(t, f)
-			if heard.Len() > 0 {
-				t.Errorf("the next start heard %q", heard)
-			}
+			must.True(t, heard.Len() == 0, "the next start heard %q", heard)
 		})
 	}
 }
@@ -354,14 +329,10 @@ func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 		if heard.Len() > 0 {
 			damages++
 		}
-		if err := f.Close(); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
+		must.OK(t, f.Close(), "seed %d", seed)
 	}
 	t.Logf("of %d damaged files %d were found out, %d still had everything", rounds, damages, all)
-	if uint64(damages) < rounds/2 {
-		t.Errorf("%d damages were found out", damages)
-	}
+	must.True(t, uint64(damages) >= rounds/2, "%d damages were found out", damages)
 }
 
 // Who cuts or overwrites the file of a running heed costs it what was kept there.
@@ -384,13 +355,9 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	k.Save("other", []byte("r"), nil)
 	f.Flush()
 	lacks(t, k, "key")
-	if k.Save("third", []byte("r"), nil) {
-		t.Error("something is still saved")
-	}
+	must.True(t, !k.Save("third", []byte("r"), nil), "something is still saved")
 	must.Contain(t, heard.String(), "is damaged again: nothing is kept on disk until the next start", "the log heard %q", heard)
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, f.Close())
 }
 
 // Who looks into the file finds what a heed saved, also one that is at work, and does not
@@ -407,12 +374,10 @@ func TestHeed_LookingIntoTheFileLeavesItAsItIs(t *testing.T) {
 	before := must.Get(os.ReadFile(path))(t)
 	holds(t, OpenReadOnly(path, "way"), "key", "r", "s")
 	lacks(t, OpenReadOnly(path, "another way"), "key")
-	if k := OpenReadOnly(path, "way"); k.Save("key", []byte("r2"), nil) || k.Drop("key") {
-		t.Error("something was saved or dropped")
-	}
-	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
-		t.Errorf("the file has changed, or %v", err)
-	}
+	k := OpenReadOnly(path, "way")
+	must.True(t, !k.Save("key", []byte("r2"), nil) && !k.Drop("key"), "something was saved or dropped")
+	after, err := os.ReadFile(path)
+	must.True(t, err == nil && string(after) == string(before), "the file has changed, or %v", err)
 	lacks(t, OpenReadOnly(filepath.Join(dir, "none.db"), "way"), "key")
 	testkit.Write(t, path, "hello")
 	lacks(t, OpenReadOnly(path, "way"), "key")

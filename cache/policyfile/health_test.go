@@ -35,9 +35,8 @@ const (
 // saysSo fails the test unless the log heard text so often.
 func saysSo(t *testing.T, heard *bytes.Buffer, text string, times int) {
 	t.Helper()
-	if n := strings.Count(heard.String(), text); n != times {
-		t.Errorf("%q was told %d times, want %d: %s", text, n, times, heard)
-	}
+	n := strings.Count(heard.String(), text)
+	must.True(t, n == times, "%q was told %d times, want %d: %s", text, n, times, heard)
 }
 
 func TestHeed_AWriteThatFailsIsReported(t *testing.T) {
@@ -52,22 +51,17 @@ func TestHeed_AWriteThatFailsIsReported(t *testing.T) {
 			saved++
 		}
 	}
-	if f.bytes > maxPending || saved < maxPending/2000 || saved == 20_000 {
-		t.Errorf("%d policies of %d bytes wait", saved, f.bytes)
-	}
-	if !k.Drop("key 1") {
-		t.Error("there was no room to forget")
-	}
+	must.True(t, f.bytes <= maxPending && saved >= maxPending/2000 && saved != 20_000,
+		"%d policies of %d bytes wait", saved, f.bytes)
+	must.True(t, k.Drop("key 1"), "there was no room to forget")
 	saysSo(t, heard, toldTrouble, 1)
-	if h := f.Health(); h.Unsaved != uint64(20_000-saved) || h.Why != errTooFast.Error() || h.Since.IsZero() {
-		t.Errorf("%+v", h)
-	}
+	h := f.Health()
+	must.True(t, h.Unsaved == uint64(20_000-saved) && h.Why == errTooFast.Error() && !h.Since.IsZero(), "%+v", h)
 	f.flushing.Unlock()
 	f.Flush()
 	saysSo(t, heard, toldWell, 1)
-	if h := f.Health(); h.Unsaved != uint64(20_000-saved) || h.Why != "" {
-		t.Errorf("%+v", h)
-	}
+	h = f.Health()
+	must.True(t, h.Unsaved == uint64(20_000-saved) && h.Why == "", "%+v", h)
 	lacks(t, k, "key 1")
 	holds(t, k, "key 2", "r", string(body))
 	closeFile(t, f)
@@ -79,9 +73,8 @@ func smallDisk(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err == nil {
 		t.Cleanup(func() {
-			if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
+			err := syscall.Unmount(dir, syscall.MNT_DETACH)
+			must.True(t, err == nil, "%v", err)
 		})
 		return dir
 	}
@@ -90,9 +83,8 @@ func smallDisk(t *testing.T) (dir string) {
 		t.Fatalf("this test fills a small disk, for which it mounts a tmpfs: run it as root, or where sudo asks for no password: %v %s", err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("sudo", "-n", "umount", "-l", dir).CombinedOutput(); err != nil {
-			t.Errorf("%v %s", err, out)
-		}
+		out, err := exec.Command("sudo", "-n", "umount", "-l", dir).CombinedOutput()
+		must.True(t, err == nil, "%v %s", err, out)
 	})
 	return dir
 }
@@ -106,9 +98,7 @@ func TestHeed_AFullDisk(t *testing.T) {
 	f, heard := openFile(t, dir, 1<<30)
 	k := f.ForRoute("")
 	k.Save("before", []byte("r"), []byte("s"))
-	if !f.Flush() {
-		t.Fatal(heard)
-	}
+	must.Need(t, f.Flush(), "%v", heard)
 	ballast := filepath.Join(dir, "ballast")
 	_ = os.WriteFile(ballast, make([]byte, 4<<20), 0o600) // as far as it goes
 	body := bytes.Repeat([]byte("x"), 10_000)
@@ -117,21 +107,16 @@ func TestHeed_AFullDisk(t *testing.T) {
 	}
 	k.Drop("before")
 	for range 3 {
-		if f.Flush() {
-			t.Fatal("it fits")
-		}
+		must.Need(t, !f.Flush(), "it fits")
 	}
 	saysSo(t, heard, toldTrouble, 1)
-	if h := f.Health(); !strings.Contains(h.Why, syscall.ENOSPC.Error()) || h.Unsaved != 0 {
-		t.Errorf("%+v", h)
-	}
+	h := f.Health()
+	must.True(t, strings.Contains(h.Why, syscall.ENOSPC.Error()) && h.Unsaved == 0, "%+v", h)
 	holds(t, k, "key 7", "r", string(body)) // it waits
 	lacks(t, k, "before")
 	k.Save("key 7", []byte("r2"), body)
 	must.OK(t, os.Remove(ballast))
-	if !f.Flush() {
-		t.Fatalf("it does not fit: %+v", f.Health())
-	}
+	must.Need(t, f.Flush(), "it does not fit: %+v", f.Health())
 	saysSo(t, heard, toldWell, 1)
 	closeFile(t, f)
 	f, _ = openFile(t, dir, 1<<30)
@@ -185,14 +170,10 @@ func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
 			k := f.ForRoute("")
 			lacks(t, k, "before")
 			k.Save("key", []byte("r"), []byte("s"))
-			if f.Flush() {
-				t.Error("it was saved")
-			}
+			must.True(t, !f.Flush(), "it was saved")
 			holds(t, k, "key", "r", "s")
 			giveBack()
-			if !f.Flush() {
-				t.Fatalf("%+v", f.Health())
-			}
+			must.Need(t, f.Flush(), "%+v", f.Health())
 			saysSo(t, heard, toldTrouble, 1)
 			saysSo(t, heard, toldWell, 1)
 			holds(t, k, "before", "r", "s")
@@ -209,9 +190,8 @@ func readOnly(t *testing.T, dir string) (undo func()) {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "size=4m"); err == nil {
 			return
 		}
-		if out, err := exec.Command("sudo", "-n", "mount", "-o", "remount,"+option, dir).CombinedOutput(); err != nil {
-			t.Fatalf("%v %s", err, out)
-		}
+		out, err := exec.Command("sudo", "-n", "mount", "-o", "remount,"+option, dir).CombinedOutput()
+		must.Need(t, err == nil, "%v %s", err, out)
 	}
 	remount(syscall.MS_RDONLY, "ro")
 	return func() { remount(0, "rw") }
@@ -228,9 +208,7 @@ func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 	f.Flush()
 	must.OK(t, os.Remove(f.path))
 	k.Save("key", []byte("r"), []byte("s"))
-	if !f.Flush() {
-		t.Errorf("%+v", f.Health())
-	}
+	must.True(t, f.Flush(), "%+v", f.Health())
 	saysSo(t, heard, "the policies file was removed or replaced while heed used it", 1)
 	lacks(t, k, "before")
 	closeFile(t, f)
@@ -317,9 +295,7 @@ func TestHeed_ADamagedPageAnywhere(t *testing.T) {
 			f.Flush()
 			f.Flush() // into the new file, if the first met the damage
 			right(t, f, want)
-			if err := f.Close(); err != nil {
-				t.Errorf("page %d of %#x: %v", page, fill, err)
-			}
+			must.OK(t, f.Close(), "page %d of %#x", page, fill)
 		}
 	}
 }
@@ -342,9 +318,7 @@ func TestHeed_WhatWaitsAgainIsNotNewerThanWhatCameSince(t *testing.T) {
 	for key, c := range f.pending {
 		bytes += c.weight(key)
 	}
-	if bytes != f.bytes {
-		t.Errorf("%d bytes are counted, %d wait", f.bytes, bytes)
-	}
+	must.True(t, bytes == f.bytes, "%d bytes are counted, %d wait", f.bytes, bytes)
 	f.mu.Unlock()
 	for range 2 {
 		holds(t, k, "a\n", "new", "")
@@ -394,9 +368,8 @@ func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
 		f, _ := openFile(t, dir, 1<<30)
 		c, o, ask := restart(f, site)
 		if !step.purge {
-			if n := ask(&asked); n != step.want {
-				t.Errorf("%s: the site was asked %d times, want %d", step.when, n, step.want)
-			}
+			n := ask(&asked)
+			must.True(t, n == step.want, "%s: the site was asked %d times, want %d", step.when, n, step.want)
 		} else if had, err := c.Purge(t.Context(), o); !had || err != nil {
 			t.Errorf("%v, %v", had, err)
 		}
@@ -406,12 +379,10 @@ func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
 	c, o, ask := restart(f, site)
 	ask(&asked)
 	must.OK(t, f.Close())
-	if had, err := c.Purge(t.Context(), o); !had || err == nil || !strings.Contains(err.Error(), "on disk cannot be removed now") {
-		t.Errorf("%v, %v", had, err)
-	}
-	if errors.Is(openError("x", syscall.ENOTDIR), syscall.ENOTDIR) == isTemporary(syscall.ENOTDIR) {
-		t.Error("a place that is none passes")
-	}
+	had, err := c.Purge(t.Context(), o)
+	must.True(t, had && err != nil && strings.Contains(err.Error(), "on disk cannot be removed now"), "%v, %v", had, err)
+	must.True(t, errors.Is(openError("x", syscall.ENOTDIR), syscall.ENOTDIR) != isTemporary(syscall.ENOTDIR),
+		"a place that is none passes")
 }
 
 // A walk through names that were never requested before fills neither the memory of the
@@ -438,9 +409,8 @@ func TestHeed_ManyNamesTakeBoundedMemory(t *testing.T) {
 	for n := range names {
 		c.Policy(t.Context(), rules.Origin{Scheme: "https", Host: fmt.Sprintf("n%d.test", n), Port: 443}, "curl/8")
 		if n%(names/20) == names/20-1 {
-			if held := heap() - before; held > (room+Memory)*11/10 {
-				t.Errorf("after %d names %d bytes are held", n+1, held)
-			}
+			held := heap() - before
+			must.True(t, held <= (room+Memory)*11/10, "after %d names %d bytes are held", n+1, held)
 		}
 	}
 	closeFile(t, f)
@@ -486,9 +456,7 @@ func TestHeed_APipeInPlaceOfTheFileIsAnError(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policies.db")
 	must.OK(t, syscall.Mkfifo(path, 0o600))
-	if _, err := Open(path, 1<<30, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "it is a pipe or a device") {
-		t.Errorf("the error is %v", err)
-	}
+	must.Fail(t, must.Err(Open(path, 1<<30, slog.New(slog.DiscardHandler))), "it is a pipe or a device", "the error")
 }
 
 // Two heeds whose [cache] file is the same: the second one keeps its policies in memory, says
@@ -500,21 +468,15 @@ func TestHeed_TwoWithOneFile(t *testing.T) {
 	a, b := first.ForRoute(""), second.ForRoute("")
 	a.Save("first", []byte("a"), nil)
 	b.Save("second", []byte("b"), nil)
-	if !first.Flush() || second.Flush() {
-		t.Errorf("the first has %+v, the second %+v", first.Health(), second.Health())
-	}
+	must.True(t, first.Flush() && !second.Flush(), "the first has %+v, the second %+v", first.Health(), second.Health())
 	must.Equal(t, second.Health().Why, errInUse.Error(), "the second says")
-	if got, _, ok := b.Load("second"); !ok || string(got) != "b" {
-		t.Errorf("the second has %q of what it saved", got)
-	}
+	got, _, ok := b.Load("second")
+	must.True(t, ok && string(got) == "b", "the second has %q of what it saved", got)
 	must.OK(t, first.Close())
-	if !second.Flush() || second.Health().Why != "" {
-		t.Errorf("after the first has ended the second has %+v", second.Health())
-	}
+	must.True(t, second.Flush() && second.Health().Why == "", "after the first has ended the second has %+v", second.Health())
 	for key, want := range map[string]string{"first": "a", "second": "b"} {
-		if got, _, ok := b.Load(key); !ok || string(got) != want {
-			t.Errorf("%s is %q", key, got)
-		}
+		got, _, ok := b.Load(key)
+		must.True(t, ok && string(got) == want, "%s is %q", key, got)
 	}
 }
 
@@ -525,13 +487,10 @@ func TestHeed_TheDatabaseOfSomethingElseIsLeftAlone(t *testing.T) {
 	c := must.Get(sqlite.Open(path, "rwc", lockTime))(t)
 	defer c.Close() // its rows are in the log
 	must.Get(c.Exec("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)"))(t)
-	if _, err := Open(path, 1<<20, slog.New(slog.DiscardHandler)); !errors.Is(err, errForeign) {
-		t.Errorf("opened, %v", err)
-	}
-	if n, err := sqlite.Value[int64](c, "SELECT count(*) FROM t"); n != 2 || err != nil {
-		t.Errorf("%d rows are left (%v)", n, err)
-	}
-	if names, _ := filepath.Glob(path + "*"); slices.Contains(names, path+damagedSuffix) || !slices.Contains(names, path+"-wal") {
-		t.Errorf("there are %q", names)
-	}
+	_, err := Open(path, 1<<20, slog.New(slog.DiscardHandler))
+	must.True(t, errors.Is(err, errForeign), "opened, %v", err)
+	n, err := sqlite.Value[int64](c, "SELECT count(*) FROM t")
+	must.True(t, n == 2 && err == nil, "%d rows are left (%v)", n, err)
+	names, _ := filepath.Glob(path + "*")
+	must.True(t, !slices.Contains(names, path+damagedSuffix) && slices.Contains(names, path+"-wal"), "there are %q", names)
 }

@@ -24,20 +24,15 @@ func TestHeed_LinesWaitForFlush(t *testing.T) {
 		must.OK(t, l.Decided(e))
 		l.Ended(e)
 	}
-	if woken != 1 || out.Len() > 0 {
-		t.Errorf("woken %d times, and %q is written", woken, out.String())
-	}
+	must.True(t, woken == 1 && out.Len() == 0, "woken %d times, and %q is written", woken, out.String())
 	latest := time.Now()
 	l.Flush()
 	l.Flush()
 	all := lines(t, &out)
-	if len(all) != 3 {
-		t.Fatalf("%d lines", len(all))
-	}
+	must.Need(t, len(all) == 3, "%d lines", len(all))
 	for i, line := range all {
-		if want := "http://site.test/" + string(rune('1'+i)); line["url"] != want {
-			t.Errorf("line %d is for %v, not %s", i, line["url"], want)
-		}
+		want := "http://site.test/" + string(rune('1'+i))
+		must.True(t, line["url"] == want, "line %d is for %v, not %s", i, line["url"], want)
 		if at, err := time.Parse(time.RFC3339Nano, line["time"].(string)); err != nil || at.Before(ended.Truncate(0)) || at.After(latest) {
 			t.Errorf("line %d has the time %v, %v", i, line["time"], err)
 		}

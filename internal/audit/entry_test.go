@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // Where a redirected connection was for is read from a detail as it was written, and from no other.
@@ -13,11 +15,8 @@ func FuzzRedirectedTo(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, detail string) {
 		where := netip.MustParseAddrPort("192.0.2.1:80")
-		if to := RedirectedTo(Redirected(detail, where)); to != where {
-			t.Errorf("%q: %v", detail, to)
-		}
-		if to := RedirectedTo(detail); to.IsValid() && !strings.HasSuffix(detail, "redirected connection to "+to.String()) {
-			t.Errorf("%q: %v", detail, to)
-		}
+		must.Equal(t, RedirectedTo(Redirected(detail, where)), where, "%q", detail)
+		to := RedirectedTo(detail)
+		must.True(t, !to.IsValid() || strings.HasSuffix(detail, "redirected connection to "+to.String()), "%q: %v", detail, to)
 	})
 }

@@ -3,6 +3,8 @@ package audit
 import (
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func FuzzParseGap(f *testing.F) {
@@ -19,8 +21,7 @@ func FuzzParseGap(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again, ok := ParseGap(g.Text(), 1); !ok || again != g {
-			t.Errorf("%q is %+v, and that %+v", text, g, again)
-		}
+		again, ok := ParseGap(g.Text(), 1)
+		must.True(t, ok && again == g, "%q is %+v, and that %+v", text, g, again)
 	})
 }

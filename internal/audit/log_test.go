@@ -26,9 +26,7 @@ func lines(t *testing.T, log *bytes.Buffer) (all []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(log.String()) {
 		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		must.OK(t, json.Unmarshal([]byte(line), &m), "%q", line)
 		all = append(all, m)
 	}
 	return all
@@ -38,15 +36,12 @@ func TestHeed_ADecisionIsOneLineWhenItsExchangeHasEnded(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
 	e := newEntry("/x\n\x1b[31mred")
-	if err := l.Decided(e); err != nil || out.Len() > 0 {
-		t.Fatalf("%v, %q", err, out.String())
-	}
+	err := l.Decided(e)
+	must.Need(t, err == nil && out.Len() == 0, "%v, %q", err, out.String())
 	e.Outcome = Outcome{Status: 403, BytesOut: 7, Duration: time.Second}
 	l.Ended(e)
 	all := lines(t, &out)
-	if len(all) != 1 {
-		t.Fatalf("%d lines", len(all))
-	}
+	must.Need(t, len(all) == 1, "%d lines", len(all))
 	for key, want := range map[string]any{
 		"msg": "decision", "agent": "examplebot", "agent_from": "user-agent", "verdict": "refuse", "reason": "rule", "group": "*",
 		"rule": "Disallow: /x", "line": 2.0, "status": 403.0, "by": "heed", "bytes_out": 7.0, "duration_ms": 1000.0, "judged": "path",
@@ -84,12 +79,10 @@ func TestHeed_ALongExchangeHasTwoLines(t *testing.T) {
 	l.Ended(long)
 	l.Ended(short)
 	all := lines(t, &out)
-	if len(all) != 3 || all[0]["msg"] != "decision" || all[1]["msg"] != "ended" || all[0]["id"] != all[1]["id"] {
-		t.Errorf("%v", all)
-	}
-	if _, early := all[0]["status"]; early {
-		t.Errorf("the first line cannot know the outcome: %v", all[0])
-	}
+	must.True(t, len(all) == 3 && all[0]["msg"] == "decision" && all[1]["msg"] == "ended" && all[0]["id"] == all[1]["id"],
+		"%v", all)
+	_, early := all[0]["status"]
+	must.True(t, !early, "the first line cannot know the outcome: %v", all[0])
 }
 
 // An exchange that is open when heed stops is logged as well, once.
@@ -101,12 +94,8 @@ func TestHeed_NothingOpenIsLostAtTheEnd(t *testing.T) {
 	l.Close("stopped")
 	l.Ended(e) // its handler was slower
 	all := lines(t, &out)
-	if len(all) != 1 || all[0]["error"] != "stopped" || all[0]["truncated"] != true {
-		t.Errorf("%v", all)
-	}
-	if l.Decided(newEntry("/late")) == nil {
-		t.Error("a decision was accepted after the end")
-	}
+	must.True(t, len(all) == 1 && all[0]["error"] == "stopped" && all[0]["truncated"] == true, "%v", all)
+	must.True(t, l.Decided(newEntry("/late")) != nil, "a decision was accepted after the end")
 }
 
 // failing is a log that cannot be written while full is set.
@@ -135,11 +124,9 @@ func TestHeed_NoDecisionIsAcceptedWhileTheLogCannotBeWritten(t *testing.T) {
 	first := newEntry("/first")
 	must.OK(t, l.Decided(first))
 	l.Ended(first) // the line that shows it
-	if err := l.Decided(newEntry("/second")); !errors.Is(err, errFull) || l.Err() == nil {
-		t.Errorf("accepted with %v", err)
-	}
+	err := l.Decided(newEntry("/second"))
+	must.True(t, errors.Is(err, errFull) && l.Err() != nil, "accepted with %v", err)
 	out.full = false
-	if err := l.Decided(newEntry("/third")); err != nil || l.Err() != nil {
-		t.Errorf("after there was room again: %v", err)
-	}
+	err = l.Decided(newEntry("/third"))
+	must.True(t, err == nil && l.Err() == nil, "after there was room again: %v", err)
 }

@@ -48,9 +48,8 @@ func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 		t.Errorf("%d lines, the last %v", len(all), last)
 	}
 	want := PageCount{Page: "https://a.test/news", Parts: 50, Refused: 7, SiteRefused: 1}
-	if got := counted.Refused(); len(got) != 1 || got[0] != want {
-		t.Errorf("counted %+v", got)
-	}
+	got := counted.Refused()
+	must.True(t, len(got) == 1 && got[0] == want, "counted %+v", got)
 }
 
 func TestHeed_PagesAreBounded(t *testing.T) {
@@ -61,13 +60,9 @@ func TestHeed_PagesAreBounded(t *testing.T) {
 	pages, sum := all.Refused(), uint64(0)
 	for _, p := range pages {
 		sum += p.Refused
-		if len(p.Page) > maxPage {
-			t.Fatalf("an address of %d bytes is kept", len(p.Page))
-		}
+		must.Need(t, len(p.Page) <= maxPage, "an address of %d bytes is kept", len(p.Page))
 	}
-	if len(pages) > maxPages+1 || sum != 3000 {
-		t.Errorf("%d pages, %d parts", len(pages), sum)
-	}
+	must.True(t, len(pages) <= maxPages+1 && sum == 3000, "%d pages, %d parts", len(pages), sum)
 }
 
 // Who refused is a word of its own in the log.

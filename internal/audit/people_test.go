@@ -24,9 +24,7 @@ func TestHeed_ExemptClientsAreCountedOnceADay(t *testing.T) {
 		l.Ended(e)
 	}
 	l.tick(day)
-	if out.Len() > 0 {
-		t.Errorf("before the day is over: %s", out.String())
-	}
+	must.True(t, out.Len() == 0, "before the day is over: %s", out.String())
 	l.tick(day.Add(time.Minute))
 	all := lines(t, &out)
 	if len(all) != 2 || all[0]["msg"] != "exempt" || all[0]["client"] != "192.0.2.1" || all[0]["requests"] != 2.0 || all[0]["day"] != "2026-11-23" {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // The command line of a run is kept without what its arguments give away.
@@ -27,7 +29,6 @@ func TestHeed_ACommandLineIsKeptWithoutItsSecrets(t *testing.T) {
 			t.Errorf("%s became %s", arg, kept[i])
 		}
 	}
-	if !strings.HasPrefix(kept[3], "--token=redacted-") || !strings.HasPrefix(kept[5], "X-Api-Key: redacted-") {
-		t.Errorf("%q", kept)
-	}
+	must.True(t, strings.HasPrefix(kept[3], "--token=redacted-") && strings.HasPrefix(kept[5], "X-Api-Key: redacted-"),
+		"%q", kept)
 }

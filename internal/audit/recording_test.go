@@ -27,22 +27,19 @@ func TestRecording_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *t
 	first, last, observer := &remembering{}, &remembering{}, &remembering{}
 	e := &Entry{Judged: ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}}
 	all := Recording{[]Recorder{first, unwritable{}, last}, []Observer{observer}}
-	if err := all.Decided(e); err == nil {
-		t.Fatal("the failure is not told")
-	}
+	err := all.Decided(e)
+	must.Need(t, err != nil, "the failure is not told")
 	want := []rules.Decision{{Reason: rules.ReasonRecord}}
-	if !slices.Equal(first.ended, want) || !slices.Equal(last.ended, want) || e.Decision != want[0] {
-		t.Errorf("recorded %+v and %+v, the entry says %+v", first.ended, last.ended, e.Decision)
-	}
+	must.True(t, slices.Equal(first.ended, want) && slices.Equal(last.ended, want) && e.Decision == want[0],
+		"recorded %+v and %+v, the entry says %+v", first.ended, last.ended, e.Decision)
 	must.Same(t, observer.ended, want, "observed")
 }
 
 func TestRecording_AnObserverSeesADecisionOnceAtItsEnd(t *testing.T) {
 	recorder, observer := &remembering{}, &remembering{}
 	all, e := Recording{[]Recorder{recorder}, []Observer{observer}}, &Entry{Judged: ByPath}
-	if err := all.Decided(e); err != nil || len(observer.ended) > 0 {
-		t.Fatalf("%v, observed before the end: %+v", err, observer.ended)
-	}
+	err := all.Decided(e)
+	must.Need(t, err == nil && len(observer.ended) == 0, "%v, observed before the end: %+v", err, observer.ended)
 	if all.Ended(e); len(observer.ended) != 1 || len(recorder.ended) != 1 {
 		t.Errorf("observed %+v, recorded %+v", observer.ended, recorder.ended)
 	}

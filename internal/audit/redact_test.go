@@ -11,8 +11,7 @@ import (
 
 func newPrivacy(t testing.TB, clients Clients) *Privacy {
 	t.Helper()
-	p := must.Get(NewPrivacy(clients, []string{"*token*", "key", "*apikey", "*password*", "sig", "*signature", "*sessionid"}, bytes.Repeat([]byte{7}, PrivacyKeySize)))(t)
-	return p
+	return must.Get(NewPrivacy(clients, []string{"*token*", "key", "*apikey", "*password*", "sig", "*signature", "*sessionid"}, bytes.Repeat([]byte{7}, PrivacyKeySize)))(t)
 }
 
 // A value in braces is to be hidden; everything else must not change.
@@ -35,9 +34,7 @@ func TestHeed_ValuesThatMustNotBeKeptAreHiddenInEverySpellingOfTheirNames(t *tes
 		}
 		want := hide(p, c)
 		got, hidden := p.Redact(target)
-		if got != want || hidden != (want != target) {
-			t.Errorf("%s became %s, not %s (%v)", target, got, want, hidden)
-		}
+		must.True(t, got == want && hidden == (want != target), "%s became %s, not %s (%v)", target, got, want, hidden)
 		if MayBeRedacted(got, target) != hidden || MayBeRedacted(got, target+"&other=1") || MayBeRedacted(got, "/other"+target) {
 			t.Errorf("%s is not told from others by %s", target, got)
 		}
@@ -70,16 +67,14 @@ func TestHeed_SecretsInPairsAndInJSONAreHidden(t *testing.T) {
 		`/a?q=%257B%2522token%2522%253A%25225ecret%2522%257D`, `/a?q={\"token\":\"5ecret\"}`, `/a?{'token':'5ecret'}`, `/a?q={token:5ecret}`, `/a?q=[{"access_token":"5ecret"}]`,
 		"/a?token:5ecret", "/a?b=1&user-token:5ecret&c=2", "http://h.test/a?filter=token:5ecret", "/a?q=x+token:5ecret", "/cb?code=5ecret&state=1", "/cb?x=1#code=5ecret",
 	} {
-		if got, hidden := p.Redact(s); !hidden || strings.Contains(got, "5ecret") {
-			t.Errorf("%s: %s", s, got)
-		}
+		got, hidden := p.Redact(s)
+		must.True(t, hidden && !strings.Contains(got, "5ecret"), "%s: %s", s, got)
 	}
 	for _, s := range []string{
 		"/wiki/Token:5ecret", "/a?zip_code=1&country-code=2&codes=3", "http://h.test:80/a?b=http://token.test:81/", `/a?q={"tokens-left":1,"t":"token"}`, "/a?at=12:30:00", "/a?token:",
 	} {
-		if got, hidden := p.Redact(s); hidden {
-			t.Errorf("%s: %s", s, got)
-		}
+		got, hidden := p.Redact(s)
+		must.True(t, !hidden, "%s: %s", s, got)
 	}
 }
 
@@ -87,13 +82,10 @@ func TestHeed_WhatIsHiddenCanBeComparedByWhoHasTheKeyAlone(t *testing.T) {
 	p := newPrivacy(t, ClientsFull)
 	a, _ := p.Redact("/a?token=x")
 	b, _ := p.Redact("/b?c&token=x")
-	if !strings.HasSuffix(b, a[len("/a?"):]) {
-		t.Errorf("%s and %s do not show the same value", a, b)
-	}
+	must.True(t, strings.HasSuffix(b, a[len("/a?"):]), "%s and %s do not show the same value", a, b)
 	other := must.Get(NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize)))(t)
-	if c, _ := other.Redact("/a?token=x"); c == a {
-		t.Errorf("two keys gave the same %s", c)
-	}
+	c, _ := other.Redact("/a?token=x")
+	must.True(t, c != a, "two keys gave the same %s", c)
 }
 
 // A client that sends nothing but secrets costs no more than their length.
@@ -102,9 +94,8 @@ func TestHeed_HostileTargetsAreHiddenAtABoundedCost(t *testing.T) {
 	for _, piece := range []string{"token=a&", ";token=a/", "a=&", "%25", "%2525", "=", "a%3d&", "u://x@/", "[aB"} {
 		target := "/?" + strings.Repeat(piece, 64<<10/len(piece))
 		got, _ := p.Redact(target)
-		if n := strings.Count(got, "redacted-"); n > maxSecrets || len(got) > len(target)+maxSecrets*30 {
-			t.Errorf("%s...: %d hidden, %d octets", piece, n, len(got))
-		}
+		n := strings.Count(got, "redacted-")
+		must.True(t, n <= maxSecrets && len(got) <= len(target)+maxSecrets*30, "%s...: %d hidden, %d octets", piece, n, len(got))
 	}
 }
 
@@ -124,24 +115,18 @@ func TestHeed_ClientsAreKeptAsTheSettingsSay(t *testing.T) {
 		}
 		client, port := hashed.Client(c.at)
 		again, _ := hashed.Client(strings.Replace(c.at, "4711", "4712", 1))
-		if !strings.HasPrefix(client, "client-") || port != 0 || client != again {
-			t.Errorf("%s hashed is %s, %d; on another port %s", c.at, client, port, again)
-		}
+		must.True(t, strings.HasPrefix(client, "client-") && port == 0 && client == again,
+			"%s hashed is %s, %d; on another port %s", c.at, client, port, again)
 	}
-	if hashed.User("me") == "me" || truncated.User("me") != "me" || hashed.User("") != "" {
-		t.Error("names are hashed where addresses are, and nowhere else")
-	}
+	must.True(t, hashed.User("me") != "me" && truncated.User("me") == "me" && hashed.User("") == "",
+		"names are hashed where addresses are, and nowhere else")
 }
 
 func TestHeed_APatternForNamesIsLettersDigitsAndStars(t *testing.T) {
 	for _, bad := range []string{"", "*", "**", "Token", "api_key", "a b", "ü", "[a"} {
-		if CheckRedact(bad) == nil {
-			t.Errorf("%q was taken", bad)
-		}
+		must.True(t, CheckRedact(bad) != nil, "%q was taken", bad)
 	}
-	if err := CheckRedact("*oauth2*"); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, CheckRedact("*oauth2*"))
 }
 
 // Whatever octets come: what is no secret stays, and a secret does not.
@@ -152,20 +137,16 @@ func FuzzRedact(f *testing.F) {
 	p := newPrivacy(f, ClientsFull)
 	f.Fuzz(func(t *testing.T, s string) {
 		got, hidden := p.Redact(s)
-		if hidden == (got == s) && !strings.Contains(s, "redacted-") {
-			t.Errorf("%q became %q, hidden %v", s, got, hidden)
-		}
+		must.True(t, hidden != (got == s) || strings.Contains(s, "redacted-"), "%q became %q, hidden %v", s, got, hidden)
 		if hidden && !MayBeRedacted(got, s) && !strings.Contains(s, "redacted-") {
 			t.Errorf("%q is not recognised by %q", s, got)
 		}
 		for _, target := range []string{"/a?token=5ecret&" + s, "/a;token=5ecret/" + s, "http://5ecret@s.test/" + s} {
-			if got, _ := p.Redact(target); strings.Contains(strings.Replace(got, s, "", 1), "5ecret") {
-				t.Errorf("%q became %q", target, got)
-			}
+			got, _ := p.Redact(target)
+			must.True(t, !strings.Contains(strings.Replace(got, s, "", 1), "5ecret"), "%q became %q", target, got)
 		}
-		if got, _ := p.Redact(s + "&token=5ecret"); strings.Contains(strings.Replace(got, s, "", 1), "5ecret") {
-			t.Errorf("behind %q: %q", s, got)
-		}
+		got, _ = p.Redact(s + "&token=5ecret")
+		must.True(t, !strings.Contains(strings.Replace(got, s, "", 1), "5ecret"), "behind %q: %q", s, got)
 	})
 }
 
@@ -180,8 +161,7 @@ func TestRedact_OctetsThatAreNoText(t *testing.T) {
 		"/\xff\xfe?\xff=%zz":                          "/\xff\xfe?\xff=%zz",
 	} {
 		got, _ := p.Redact(target)
-		if got = regexp.MustCompile(`redacted-[0-9a-f]{16}`).ReplaceAllString(got, "HASH"); got != want {
-			t.Errorf("%q is kept as %q, not %q", target, got, want)
-		}
+		got = regexp.MustCompile(`redacted-[0-9a-f]{16}`).ReplaceAllString(got, "HASH")
+		must.True(t, got == want, "%q is kept as %q, not %q", target, got, want)
 	}
 }

@@ -38,8 +38,7 @@ func TestHeed_TheExplanationSaysTheDelay(t *testing.T) {
 		})
 		must.OK(t, err)
 		steps := why.Judgement(a, nil)
-		if got := strings.Join(steps[len(steps)-1].Lines, "|"); got != c.want || steps[len(steps)-1].Label != "Delay" {
-			t.Errorf("%q: %q, want %q", c.lines, got, c.want)
-		}
+		got := strings.Join(steps[len(steps)-1].Lines, "|")
+		must.True(t, got == c.want && steps[len(steps)-1].Label == "Delay", "%q: %q, want %q", c.lines, got, c.want)
 	}
 }

@@ -38,9 +38,8 @@ func TestHeed_AnAddressOfHeedsOwnIsALoop(t *testing.T) {
 		for _, exceptions := range [][]*acl.Exception{nil, {allow}} {
 			j := &Judge{Now: time.Now, Self: self, Rules: &acl.Rules{Hosts: []acl.Host{{Exceptions: exceptions}}}}
 			a, err := j.Ask(t.Context(), "TestBot/1", url, policy)
-			if err != nil || a.Allowed || a.Reason != rules.ReasonLoop || a.Detail == "" {
-				t.Errorf("%s with %d exceptions: %+v, %v", url, len(exceptions), a, err)
-			}
+			must.True(t, err == nil && !a.Allowed && a.Reason == rules.ReasonLoop && a.Detail != "",
+				"%s with %d exceptions: %+v, %v", url, len(exceptions), a, err)
 		}
 	}
 }
@@ -54,9 +53,7 @@ func TestHeed_WithoutAUserAgentTheFilesForAllNamesCount(t *testing.T) {
 	own := policyWith(rules.Source{State: rules.Available}, "User-agent: *\nAllow: /\n")
 	for agent, allowed := range map[string]bool{"": false, "TestBot/1": true} {
 		a, err := j.Ask(t.Context(), agent, "http://site.test/a", own)
-		if err != nil || a.Allowed != allowed || !allowed && a.Line != 2 {
-			t.Errorf("%q: %+v, %v", agent, a, err)
-		}
+		must.True(t, err == nil && a.Allowed == allowed && (allowed || a.Line == 2), "%q: %+v, %v", agent, a, err)
 	}
 }
 
@@ -96,9 +93,8 @@ func TestHeed_ADelayIsThatOfEachName(t *testing.T) {
 	j := &Judge{Now: time.Now, Delays: true, Rules: &acl.Rules{Clients: []acl.Client{{Agent: rules.Declare("NewsBot")}}}}
 	j.Pacing = pace.Settings{MaxDelay: time.Hour, ObeyVisits: true}
 	a := must.Get(j.Ask(t.Context(), "Lab/1", "http://h.test/", policyWith(rules.Source{State: rules.Available}, text)))(t)
-	if d := a.Delay; d.Seconds != 3 || d.Group != "lab" || len(d.Visits) != 2 || d.Open != 0.25 {
-		t.Errorf("%+v", d)
-	}
+	d := a.Delay
+	must.True(t, d.Seconds == 3 && d.Group == "lab" && len(d.Visits) == 2 && d.Open == 0.25, "%+v", d)
 }
 
 // Of the judgements on the pages of a site, only the first has what is the same for all.
@@ -107,16 +103,12 @@ func TestHeed_PagesOfASiteAreJudgedTogether(t *testing.T) {
 	j := &Judge{Now: time.Now, Rules: &acl.Rules{}, Delays: true, Sitemaps: true}
 	policy := policyWith(rules.Source{State: rules.Available, Status: 200}, "User-agent: *\nDisallow: /a\nSitemap: http://h.test/map.xml\n")
 	all, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "http://h.test/a", "http://h.test/c"}, true, policy)
-	if err != nil || len(all) != 3 {
-		t.Fatal(all, err)
-	}
+	must.Need(t, err == nil && len(all) == 3, "%v %v", all, err)
 	if a := all[0]; !a.Allowed || a.URL != "http://h.test/b" || a.Delay == nil || len(a.Sitemaps) != 1 || a.State != "available" {
 		t.Errorf("%+v", a)
 	}
-	if a := all[1]; a.Allowed || a.Line != 2 || a.URL+a.Robots+a.State != "" || a.Delay != nil || a.Sitemaps != nil {
-		t.Errorf("%+v", a)
-	}
-	if _, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "h.test"}, true, policy); err == nil {
-		t.Error("what is no URL was judged")
-	}
+	a := all[1]
+	must.True(t, !a.Allowed && a.Line == 2 && a.URL+a.Robots+a.State == "" && a.Delay == nil && a.Sitemaps == nil, "%+v", a)
+	_, err = j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "h.test"}, true, policy)
+	must.True(t, err != nil, "what is no URL was judged")
 }

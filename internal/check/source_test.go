@@ -32,13 +32,9 @@ func TestParsedTextsAreBounded(t *testing.T) {
 	for i := range 1000 {
 		p.policy(o, fmt.Sprint("User-agent: ", i, "\n", strings.Repeat("Disallow: /a\n", 100)))
 	}
-	if p.policy(o, someRules) == same {
-		t.Error("after more than the limit, the first policy is kept")
-	}
+	must.True(t, p.policy(o, someRules) != same, "after more than the limit, the first policy is kept")
 	cut := p.policy(o, strings.Repeat("# a line\n", rules.MaxBytes/9)+"User-agent: *\nDisallow: /")
-	if d := cut.Decide(rules.Identify("x"), rules.NewTarget("/")); d.Verdict != rules.Allow {
-		t.Errorf("a line beyond the limit counts: %+v", d)
-	}
+	must.Equal(t, cut.Decide(rules.Identify("x"), rules.NewTarget("/")).Verdict, rules.Allow, "a line beyond the limit")
 }
 
 const someRules = "User-agent: *\nDisallow: /private\n\nUser-agent: GoodBot\nAllow: /\n"

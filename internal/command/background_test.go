@@ -47,9 +47,7 @@ func (p *place) heed(args ...string) *exec.Cmd {
 func (p *place) ok(args ...string) string {
 	p.t.Helper()
 	out, err := p.heed(args...).CombinedOutput()
-	if err != nil {
-		p.t.Fatalf("heed %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	must.Need(p.t, err == nil, "heed %s: %v\n%s", strings.Join(args, " "), err, out)
 	return string(out)
 }
 
@@ -67,9 +65,7 @@ func (p *place) end() {
 	if pid == 0 {
 		return
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		p.t.Errorf("stopping heed: %v", err)
-	}
+	must.OK(p.t, syscall.Kill(pid, syscall.SIGTERM), "stopping heed")
 	p.awaitLock()
 }
 
@@ -129,22 +125,16 @@ func TestTwentyRunsAtOnceShareOneHeed(t *testing.T) {
 		all.Go(func() {
 			cmd := p.heed("run", "--quiet", "--", "sh", "-c", `curl -sS "$0" && cat "$HEED_STATE/lock"`, s.url)
 			out, err := cmd.CombinedOutput()
-			if err != nil || !bytes.HasPrefix(out, []byte("page")) {
-				t.Errorf("a run: %v\n%s", err, out)
-			}
+			must.True(t, err == nil && bytes.HasPrefix(out, []byte("page")), "a run: %v\n%s", err, out)
 			pids <- string(out)
 		})
 	}
 	all.Wait()
 	first := <-pids
 	for range 19 {
-		if next := <-pids; next != first {
-			t.Errorf("two heeds: %s and %s", first, next)
-		}
+		must.Equal(t, <-pids, first, "the only heed")
 	}
-	if n := s.asked(); n != 1 {
-		t.Errorf("robots.txt was asked for %d times, want once", n)
-	}
+	must.Equal(t, s.asked(), 1, "times robots.txt was asked for")
 }
 
 func TestOtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
@@ -153,14 +143,12 @@ func TestOtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
 	p.ok("run", "--quiet", "--", "true")
 	first := p.pid()
 	p.ok("run", "--quiet", "--", "true")
-	if again := p.pid(); again != first || first == 0 {
-		t.Fatalf("the second run has heed %d, the first had %d", again, first)
-	}
+	again := p.pid()
+	must.Need(t, again == first && first != 0, "the second run has heed %d, the first had %d", again, first)
 	must.OK(t, os.WriteFile(filepath.Join(p.dir, "proxy.toml"), []byte("contact = \"bot@example.org\"\n"), 0o600))
 	p.ok("run", "--quiet", "--", "true")
-	if next := p.pid(); next == first || next == 0 {
-		t.Errorf("with other settings, the heed is %d as before (%d)", next, first)
-	}
+	next := p.pid()
+	must.True(t, next != first && next != 0, "with other settings, the heed is %d as before (%d)", next, first)
 }
 
 func TestAHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T) {
@@ -195,9 +183,8 @@ func TestASecondSignalEndsHeedAtOnce(t *testing.T) {
 		after(t, said, "heed: stopping")
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGTERM) {
-		t.Errorf("it ends with %v, want 143", err)
-	}
+	err := cmd.Wait()
+	must.True(t, errors.As(err, &exit) && exit.ExitCode() == 128+int(syscall.SIGTERM), "it ends with %v, want 143", err)
 }
 
 // after reads lines until one has text in it, and returns the rest of that
@@ -225,14 +212,11 @@ func TestAKilledRunTakesItsProxyWithIt(t *testing.T) {
 	must.OK(t, err)
 	defer stdin.Close()
 	must.OK(t, cmd.Start())
-	said, err := os.ReadFile(pipe)
-	must.OK(t, err)
+	said := must.Get(os.ReadFile(pipe))(t)
 	addr := strings.TrimPrefix(strings.TrimSpace(string(said)), "http://")
 	conn := testkit.Dial(t, addr)
 	conn.Send("GET " + s.url + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(s.url, "http://") + "\r\n\r\n")
-	if answer := conn.Answer("GET"); answer.StatusCode != 200 {
-		t.Fatalf("through the run's proxy: %v", answer.Status)
-	}
+	must.Is(t, conn.Answer("GET").StatusCode, 200, "through the run's proxy")
 	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
 	conn.Closed()
@@ -252,9 +236,7 @@ func TestSignalsReachTheCommand(t *testing.T) {
 			`trap 'exit 3' TERM INT HUP USR1; : > "$0"; while :; do sleep 0.02; done`, pipe)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, which would send it to the command as well
 		must.OK(t, cmd.Start())
-		if _, err := os.ReadFile(pipe); err != nil { // now the trap is set
-			t.Fatal(err)
-		}
+		must.Get(os.ReadFile(pipe))(t) // now the trap is set
 		must.OK(t, cmd.Process.Signal(sig))
 		var exit *exec.ExitError
 		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
@@ -277,12 +259,10 @@ func TestABackgroundHeedThatCannotStartSaysWhy(t *testing.T) {
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 	defer stop()
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
-		t.Errorf("it ends with %v, want 2", err)
-	}
-	if !strings.HasPrefix(said.String(), "heed: ") || !strings.Contains(said.String(), "chmod 600") {
-		t.Errorf("it says %q", said.String())
-	}
+	err := cmd.Wait()
+	must.True(t, errors.As(err, &exit) && exit.ExitCode() == 2, "it ends with %v, want 2", err)
+	must.True(t, strings.HasPrefix(said.String(), "heed: ") && strings.Contains(said.String(), "chmod 600"),
+		"it says %q", said.String())
 }
 
 func TestALongStateDirectoryWorksLikeAnyOther(t *testing.T) {
@@ -291,7 +271,5 @@ func TestALongStateDirectoryWorksLikeAnyOther(t *testing.T) {
 	p.state = filepath.Join(p.state, strings.Repeat("long", 40))
 	s := newSite(t)
 	must.Equal(t, p.ok("run", "--quiet", "--", "curl", "-sS", s.url), "page", "through heed")
-	if p.pid() == 0 {
-		t.Error("its heed is not found")
-	}
+	must.True(t, p.pid() != 0, "its heed is not found")
 }

@@ -131,9 +131,7 @@ agent = ["newsbot"]
 		r := h.Await("the newsbot", func(r testkit.Record) bool {
 			return strings.Contains(r.Text("url"), "/news") && r.Text("verdict") == "refuse"
 		})
-		if !strings.HasPrefix(r.Text("client"), "127.0.0.2:") || r.Text("client_name") != "news" {
-			t.Errorf("%v", r)
-		}
+		must.True(t, strings.HasPrefix(r.Text("client"), "127.0.0.2:") && r.Text("client_name") == "news", "%v", r)
 	}
 	for range 24 { // more than ten for each heed
 		status(t, clientAt(balancer, "127.0.0.5", "ann:guess"), site.URL+"/open")
@@ -168,9 +166,7 @@ func turnsOfClients(t *testing.T, balancer string, heeds []*testkit.Heed) {
 		cmd := exec.Command(testkit.Binary(t), "pace", "list", "--json")
 		cmd.Env = []string{"HEED_STATE=" + h.State}
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		must.Need(t, err == nil, "%v: %s", err, out)
 		var site struct{ Waiting int }
 		_ = json.Unmarshal(out, &site) // of no site: none waits
 		return site.Waiting
@@ -194,6 +190,5 @@ func turnsOfClients(t *testing.T, balancer string, heeds []*testkit.Heed) {
 
 func dialFrom(t *testing.T, from, to string) net.Conn {
 	t.Helper()
-	c := must.Get((&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to))(t)
-	return c
+	return must.Get((&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to))(t)
 }

@@ -66,18 +66,15 @@ func TestBatchAgainstAFileKeepsTheOrder(t *testing.T) {
 		fmt.Fprintf(&in, "{\"agent\":\"bot%d\",\"url\":\"https://h%d.test/%s/%d\",\"id\":%d}\n", i%5, i%7, page, i, i)
 	}
 	s := heed(t, in.String(), "check", "--batch", "--robots", robots)
-	if s.status != 0 || s.errors != "" {
-		t.Fatalf("status %d, stderr %q", s.status, s.errors)
-	}
+	must.Need(t, s.status == 0 && s.errors == "", "status %d, stderr %q", s.status, s.errors)
 	answers := json.NewDecoder(strings.NewReader(s.out))
 	for i := range lines {
 		var got struct {
 			ID      int
 			Allowed bool
 		}
-		if err := answers.Decode(&got); err != nil || got.ID != i || got.Allowed != (i%3 != 0) {
-			t.Fatalf("answer %d is %+v, %v", i, got, err)
-		}
+		err := answers.Decode(&got)
+		must.Need(t, err == nil && got.ID == i && got.Allowed == (i%3 != 0), "answer %d is %+v, %v", i, got, err)
 	}
 }
 
@@ -94,9 +91,8 @@ func TestBatchAnswersBeforeTheNextQuestion(t *testing.T) {
 		for i := range 3 {
 			fmt.Fprintf(inWrite, "{\"robots\":\"\",\"agent\":\"x\",\"url\":\"http://h.test/\",\"id\":%d}\n", i)
 			var got struct{ ID int }
-			if err := answers.Decode(&got); err != nil || got.ID != i {
-				t.Fatalf("answer %d is %+v, %v", i, got, err)
-			}
+			err := answers.Decode(&got)
+			must.Need(t, err == nil && got.ID == i, "answer %d is %+v, %v", i, got, err)
 		}
 		inWrite.Close()
 		must.Equal(t, <-ended, 0, "status")

@@ -8,6 +8,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestCAIsMadeShownAndRenewed(t *testing.T) {
@@ -26,9 +27,8 @@ func TestCAIsMadeShownAndRenewed(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	heed(t, "", "ca", "print").is(t, 0, cert+next, "")
-	if s := heed(t, "", "ca", "renew", "--now"); s.status != 0 || !strings.Contains(s.out, "signs in every heed started from now on") {
-		t.Errorf("%+v", s)
-	}
+	s = heed(t, "", "ca", "renew", "--now")
+	must.True(t, s.status == 0 && strings.Contains(s.out, "signs in every heed started from now on"), "%+v", s)
 	heed(t, "", "ca", "print").is(t, 0, next+cert, "")
 }
 
@@ -39,9 +39,7 @@ func TestAnExistingCAIsTakenAndNotRenewed(t *testing.T) {
 	file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), "[https]\nca_cert = \"mine/ca.pem\"\nca_key = \"mine/ca-key.pem\"\n")
 	heed(t, "", "ca", "path", "-c", file).is(t, 0, mine.CertPath()+"\n", "")
 	s := heed(t, "", "ca", "renew", "-c", file)
-	if s.status != console.ExitUsage || !strings.Contains(s.errors, "not heed's to renew") {
-		t.Errorf("%+v", s)
-	}
+	must.True(t, s.status == console.ExitUsage && strings.Contains(s.errors, "not heed's to renew"), "%+v", s)
 }
 
 func TestInstallNamesEachStore(t *testing.T) {
@@ -49,13 +47,10 @@ func TestInstallNamesEachStore(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for _, verb := range []string{"install", "uninstall"} {
 		s := heed(t, "", "ca", verb, "--dry-run")
-		if s.status != 0 && s.status != console.ExitNo || !strings.Contains(s.out, "store") || s.errors != "" {
-			t.Errorf("%s: %+v", verb, s)
-		}
+		must.True(t, (s.status == 0 || s.status == console.ExitNo) && strings.Contains(s.out, "store") && s.errors == "",
+			"%s: %+v", verb, s)
 		for line := range strings.Lines(s.out) {
-			if strings.HasPrefix(line, "done") {
-				t.Errorf("a dry run has changed something: %s", line)
-			}
+			must.True(t, !strings.HasPrefix(line, "done"), "a dry run has changed something: %s", line)
 		}
 	}
 }

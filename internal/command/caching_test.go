@@ -48,9 +48,8 @@ func cache(t *testing.T, scheme, program, certgen string) {
 		command, _, _ = strings.Cut(command, "    /usr/lib/squid/")
 		made := exec.Command("sh", "-c", "openssl req "+command)
 		made.Dir = dir
-		if out, err := made.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		out, err := made.CombinedOutput()
+		must.Need(t, err == nil, "%v\n%s", err, out)
 		for _, name := range []string{"bump.pem", "bump-key.pem"} {
 			files[name] = testkit.Read(t, filepath.Join(dir, name))
 		}
@@ -62,9 +61,8 @@ func cache(t *testing.T, scheme, program, certgen string) {
 			_, others, _ := strings.Cut(conf, "\n")
 			certs := filepath.Join(dir, "certs")
 			if _, err := os.Stat(certs); err != nil {
-				if out, err := exec.Command(certgen, "-c", "-s", certs, "-M", "16MB").CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
+				out, err := exec.Command(certgen, "-c", "-s", certs, "-M", "16MB").CombinedOutput()
+				must.Need(t, err == nil, "%v\n%s", err, out)
 			}
 			conf = testkit.ManualLines(t, "caching", "# squid.conf: https") + others + "tls_outgoing_options cafile=" + dir + "/site-ca.pem\n"
 		}
@@ -85,19 +83,16 @@ func cache(t *testing.T, scheme, program, certgen string) {
 		return resp.StatusCode, resp.Header.Get("Age")
 	}
 	for i, agent := range []string{"one/1.0", "two/1.0", "one/1.0"} {
-		if status, age := get(agent, "/page.txt"); status != http.StatusOK || (age != "") != (i > 0) {
-			t.Errorf("%s gets status %d, Age %q", agent, status, age)
-		}
+		status, age := get(agent, "/page.txt")
+		must.True(t, status == http.StatusOK && (age != "") == (i > 0), "%s gets status %d, Age %q", agent, status, age)
 	}
 	// What is in the cache is no page for whom the site bars from it.
 	for _, refused := range []string{"barred/1.0 /page.txt", "one/1.0 /private.txt"} {
 		agent, path, _ := strings.Cut(refused, " ")
-		if status, _ := get(agent, path); status != http.StatusForbidden {
-			t.Errorf("%s is answered with %d", refused, status)
-		}
+		status, _ := get(agent, path)
+		must.True(t, status == http.StatusForbidden, "%s is answered with %d", refused, status)
 	}
 	seen := fmt.Sprint(len(o.HitsOf("site.test", "/page.txt")), len(o.HitsOf("site.test", "/robots.txt")), len(o.HitsOf("site.test", "/private.txt")))
-	if seen != "1 1 0" {
-		t.Errorf("the site saw %s requests for the page, robots.txt and the refused page, want 1 1 0\n%s", seen, squid.Log())
-	}
+	must.True(t, seen == "1 1 0",
+		"the site saw %s requests for the page, robots.txt and the refused page, want 1 1 0\n%s", seen, squid.Log())
 }

@@ -44,9 +44,8 @@ func TestCheckAsJSON(t *testing.T) {
 	s := heed(t, "", "check", "--json", "--robots", robots, "--agent", "GoodBot/1.0", "https://h.test/private?a=<b>")
 	var got control.Judgement
 	must.OK(t, json.Unmarshal([]byte(s.out), &got))
-	if d := got.Delay; d == nil {
-		t.Error("the judgement has no delay")
-	}
+	d := got.Delay
+	must.True(t, d != nil, "the judgement has no delay")
 	got.Delay = nil
 	want := control.Judgement{
 		URL: "https://h.test/private?a=<b>", Agent: "GoodBot/1.0", Allowed: true, Reason: "rule",
@@ -64,9 +63,8 @@ func TestCheckTakesTheTargetsOfRealClients(t *testing.T) {
 		"https://h.test/caf%C3%A9": "refuse", "https://h.test/caf\u00e9": "refuse", "https://h.test/caf\xe9": "refuse", "https://h.test/caf\xea": "allow ", "https://h.test/{\"^": "allow ",
 	} {
 		s := heed(t, "", "check", "--robots", robots, "--agent", "x", url)
-		if !strings.HasPrefix(s.out, verdict+" https://h.test/") || s.errors != "" {
-			t.Errorf("%q: %q %q, want %s", url, s.out, s.errors, verdict)
-		}
+		must.True(t, strings.HasPrefix(s.out, verdict+" https://h.test/") && s.errors == "",
+			"%q: %q %q, want %s", url, s.out, s.errors, verdict)
 	}
 }
 
@@ -85,9 +83,8 @@ func TestCheckOfWhatIsNoURL(t *testing.T) {
 		if s.status != console.ExitUsage || !strings.HasPrefix(s.errors, "heed: "+says) || strings.Count(s.errors, "\n") != 1 {
 			t.Errorf("%q: status %d, stderr %q, want %q", url, s.status, s.errors, says)
 		}
-		if !strings.HasPrefix(s.out, "allow  https://h.test/ ") {
-			t.Errorf("%q: the URL after it is answered by %q", url, s.out)
-		}
+		must.True(t, strings.HasPrefix(s.out, "allow  https://h.test/ "),
+			"%q: the URL after it is answered by %q", url, s.out)
 	}
 	heed(t, "", "check", "--robots", robots+".none", "--agent", "x", "https://h.test/").is(t, console.ExitUsage, "",
 		"heed: the robots.txt cannot be read: open "+robots+".none: no such file or directory\n")
@@ -105,9 +102,7 @@ func TestCheckFetchesAsTheProxyWould(t *testing.T) {
 	s.is(t, console.ExitNo,
 		"refuse "+site.URL+"/private  rule: line 2, Disallow: /private, group * (asked just now)\n"+
 			"allow  "+site.URL+"/  no-rule: no rule applies, group * (asked just now)\n", "")
-	if len(agents) != 1 || agents[0] != "/robots.txt heed/1.0" {
-		t.Errorf("the site was asked for %q", agents)
-	}
+	must.True(t, len(agents) == 1 && agents[0] == "/robots.txt heed/1.0", "the site was asked for %q", agents)
 	s = heed(t, "", "check", "--agent", "x", "http://"+testkit.FreeAddr(t)+"/")
 	if s.status != console.ExitNo || !strings.Contains(s.out, "origin-unreachable: the site was not reached or gave no valid answer (") {
 		t.Errorf("%+v", s)
@@ -134,8 +129,7 @@ func TestCheckKeepsToTheSameDestinations(t *testing.T) {
 		t.Errorf("%+v, %d requests", s, asked.Load())
 	}
 	for _, allowed := range []string{"", "private_destinations = \"refuse\"\nallow_to = [\"127.0.0.0/8\"]"} {
-		if s := check(allowed); s.status != 0 {
-			t.Errorf("%q: %+v", allowed, s)
-		}
+		s := check(allowed)
+		must.True(t, s.status == 0, "%q: %+v", allowed, s)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // said is what a verb did as seen from outside.
@@ -31,9 +32,8 @@ func heed(t *testing.T, stdin string, args ...string) said {
 
 func (s said) is(t *testing.T, status int, out, errors string) {
 	t.Helper()
-	if s.status != status || s.out != out || s.errors != errors {
-		t.Errorf("status %d, stdout %q, stderr %q\nwant %d, %q, %q", s.status, s.out, s.errors, status, out, errors)
-	}
+	must.True(t, s.status == status && s.out == out && s.errors == errors,
+		"status %d, stdout %q, stderr %q\nwant %d, %q, %q", s.status, s.out, s.errors, status, out, errors)
 }
 
 func TestAWrongCommandLineIsOneSentenceAndWhatToDo(t *testing.T) {
@@ -75,15 +75,12 @@ func TestEveryVerbHelpsWithAnExample(t *testing.T) {
 	for _, leaf := range model(t).Leaves(true) {
 		verb := strings.TrimPrefix(leaf.Path(), "heed ")
 		s := heed(t, "", append(strings.Fields(verb), "--help")...)
-		if s.status != 0 || s.errors != "" || !strings.Contains(s.out, "Usage: heed "+verb) {
-			t.Errorf("heed %s --help: status %d, stderr %q, stdout %q", verb, s.status, s.errors, s.out)
-		}
+		must.True(t, s.status == 0 && s.errors == "" && strings.Contains(s.out, "Usage: heed "+verb),
+			"heed %s --help: status %d, stderr %q, stdout %q", verb, s.status, s.errors, s.out)
 		_, text, _ := strings.Cut(s.out, "\n")
-		if !regexp.MustCompile(`(?m)^    .*heed ` + verb).MatchString(text) {
-			t.Errorf("heed %s --help has no example:\n%s", verb, s.out)
-		}
+		must.True(t, regexp.MustCompile(`(?m)^    .*heed `+verb).MatchString(text),
+			"heed %s --help has no example:\n%s", verb, s.out)
 	}
-	if s := heed(t, "", "--version"); s.status != 0 || s.out != console.Build()+"\n" {
-		t.Errorf("--version: %+v", s)
-	}
+	s := heed(t, "", "--version")
+	must.True(t, s.status == 0 && s.out == console.Build()+"\n", "--version: %+v", s)
 }

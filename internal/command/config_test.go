@@ -29,9 +29,8 @@ func TestConfigCheckFindsWhatStartingWould(t *testing.T) {
 	}
 	fails := func(text, want string) {
 		t.Helper()
-		if s := check(text); s.status != console.ExitUsage || !strings.Contains(s.errors, want) {
-			t.Errorf("%q: %+v, want %q", text, s, want)
-		}
+		s := check(text)
+		must.True(t, s.status == console.ExitUsage && strings.Contains(s.errors, want), "%q: %+v, want %q", text, s, want)
 	}
 	well := "[https]\nca_cert = \"mine/ca.pem\"\nca_key = \"mine/ca-key.pem\"\n[upstream]\nca_file = \"other/ca.pem\"\n"
 	check(well).is(t, 0, filepath.Join(dir, "proxy.toml")+": well\n", "")
@@ -65,9 +64,7 @@ robots_file = "other.txt"
 reason = "a letter"
 `)
 	for _, want := range []string{"0.0.0.0:3128 can be reached from other machines", "upstream.ca_file: ", "fleet.ca_file: ", "agreed.txt", "other.txt"} {
-		if s.status != console.ExitUsage || strings.Count(s.errors, want) != 1 {
-			t.Errorf("%+v, want %q once", s, want)
-		}
+		must.True(t, s.status == console.ExitUsage && strings.Count(s.errors, want) == 1, "%+v, want %q once", s, want)
 	}
 	s = check(`[[client]]
 name = "second"
@@ -117,13 +114,10 @@ func TestConfigShow_ShowsWhatWasChanged(t *testing.T) {
 		s := heed(t, "", "config", "show", "--changed", "--config", file)
 		_, shown, _ := strings.Cut(s.out, "\n# hash ")
 		_, shown, _ = strings.Cut(shown, "\n")
-		if s.status != 0 || shown != want {
-			t.Errorf("%q: %+v\nwant %q", text, s, want)
-		}
+		must.True(t, s.status == 0 && shown == want, "%q: %+v\nwant %q", text, s, want)
 		again, err := config.Load(testkit.Write(t, filepath.Join(dir, "shown.toml"), s.out), testkit.BuiltIn(t))
-		if err != nil || !strings.Contains(s.out, "# hash "+again.Hash()+"\n") {
-			t.Errorf("%q is not read back: %v", s.out, err)
-		}
+		must.True(t, err == nil && strings.Contains(s.out, "# hash "+again.Hash()+"\n"),
+			"%q is not read back: %v", s.out, err)
 	}
 	s := heed(t, "", "config", "show", "--changed", "--json", "--no-config", "--listen", "127.0.0.2:3128")
 	must.Contain(t, s.out, `"settings":{"listen":"127.0.0.2:3128"}`, "%+v", s)
@@ -135,12 +129,9 @@ func TestShownSettingsAreSettings(t *testing.T) {
 	var out bytes.Buffer
 	must.OK(t, (&ConfigShowCmd{FileFlags: config.FileFlags{Config: c.File}}).Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}))
 	again, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "again.toml"), out.String()), testkit.BuiltIn(t))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
-	if again.Hash() != c.Hash() || !strings.Contains(out.String(), "# from "+c.File+"\n# hash "+c.Hash()+"\n") {
-		t.Errorf("other settings:\n%s", out.String())
-	}
+	must.Need(t, err == nil, "%v\n%s", err, out.String())
+	must.True(t, again.Hash() == c.Hash() && strings.Contains(out.String(), "# from "+c.File+"\n# hash "+c.Hash()+"\n"),
+		"other settings:\n%s", out.String())
 }
 
 func TestAListOfHostsThatPinIsUsedWhenAskedFor(t *testing.T) {
@@ -189,14 +180,11 @@ upstream = "file:secret"
 		out.Reset()
 		c.FileFlags = config.FileFlags{Config: file}
 		must.OK(t, c.Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}))
-		if strings.Contains(out.String(), "hunter2") || json.Valid(out.Bytes()) != c.JSON {
-			t.Errorf("a password is shown, or it is no JSON:\n%s", out.String())
-		}
+		must.True(t, !strings.Contains(out.String(), "hunter2") && json.Valid(out.Bytes()) == c.JSON,
+			"a password is shown, or it is no JSON:\n%s", out.String())
 	}
 	for _, text := range []string{"socks5://...@proxy.example", "file:" + filepath.Join(filepath.Dir(file), "secret"), "env:STORE"} {
-		if !strings.Contains(out.String(), text) {
-			t.Errorf("%s is not shown:\n%s", text, out.String())
-		}
+		must.Contain(t, out.String(), text)
 	}
 }
 

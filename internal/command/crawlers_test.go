@@ -66,9 +66,8 @@ func (l *laboratory) heed(args ...string) string {
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
-	if err != nil && cmd.ProcessState.ExitCode() > 1 {
-		l.Fatalf("heed %s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
-	}
+	must.Need(l, err == nil || cmd.ProcessState.ExitCode() <= 1,
+		"heed %s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
 	return string(out)
 }
 
@@ -124,9 +123,8 @@ func count(of map[string]string) map[string]int {
 func TestTwoCrawlersUnderTheSameRules(t *testing.T) {
 	t.Parallel()
 	l := newLaboratory(t, map[bool]int{true: 60, false: 30}[testkit.Full])
-	if got, want := l.crawl("OneBot/1.0", "one.db"), l.want("OneBot"); !maps.Equal(got, want) {
-		t.Fatalf("the first: %v, not %v", got, want)
-	}
+	got, want := l.crawl("OneBot/1.0", "one.db"), l.want("OneBot")
+	must.Need(t, maps.Equal(got, want), "the first: %v, not %v", got, want)
 	asked := len(l.origin.Hits())
 	for i, k := range kinds { // the rules of today are others
 		root := l.origin.Root(fmt.Sprintf("%s%d.test", k.name, i))
@@ -145,9 +143,8 @@ func TestTwoCrawlersUnderTheSameRules(t *testing.T) {
 	}
 	for _, k := range []string{"denied2", "login3"} {
 		why := l.heed("why", "-f", "TwoBot.db", "http://"+k+".test/private/page")
-		if !strings.Contains(why, "fetched as OneBot/1.0") || !strings.Contains(why, "counts for every client") {
-			t.Errorf("under whose name the site was asked is not in it:\n%s", why)
-		}
+		must.True(t, strings.Contains(why, "fetched as OneBot/1.0") && strings.Contains(why, "counts for every client"),
+			"under whose name the site was asked is not in it:\n%s", why)
 	}
 }
 
@@ -159,25 +156,19 @@ func (l *laboratory) sameCounts(agent, record string, want map[string]string, as
 	recorded := map[string]string{}
 	for line := range strings.Lines(l.heed("audit", "export", "--jsonl", record)) {
 		var e struct{ URL, Verdict, Reason string }
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			l.Fatal(err)
-		}
+		must.OK(l, json.Unmarshal([]byte(line), &e))
 		recorded[e.URL] = map[string]string{"allow ": "200", "refuse rule": "403", "refuse robots-unreachable": "503"}[map[bool]string{true: "allow ", false: "refuse " + e.Reason}[e.Verdict == "allow"]]
 	}
-	if got := count(recorded); !maps.Equal(got, own) {
-		l.Errorf("%s: recorded %v, its own account is %v", agent, got, own)
-	}
+	got := count(recorded)
+	must.True(l, maps.Equal(got, own), "%s: recorded %v, its own account is %v", agent, got, own)
 	seen := map[string]int{}
 	for _, hit := range l.origin.Hits()[asked:] {
-		if hit.Target == "/robots.txt" || hit.Via == "" || hit.Agent != agent {
-			l.Errorf("%s: the site saw %+v", agent, hit)
-		}
+		must.True(l, hit.Target != "/robots.txt" && hit.Via != "" && hit.Agent == agent, "%s: the site saw %+v", agent, hit)
 		seen["http://"+hit.Host+hit.Target]++
 	}
 	for url, status := range want {
-		if (status == "200") != (seen[url] == 1) {
-			l.Errorf("%s: %s was seen %d times, and is %s", agent, url, seen[url], status)
-		}
+		must.True(l, (status == "200") == (seen[url] == 1),
+			"%s: %s was seen %d times, and is %s", agent, url, seen[url], status)
 	}
 	var r struct {
 		If struct {
@@ -186,9 +177,7 @@ func (l *laboratory) sameCounts(agent, record string, want map[string]string, as
 			Refuse          int `json:"would_be_refused"`
 		}
 	}
-	if err := json.Unmarshal([]byte(l.heed("audit", "replay", "--json", "--agent", agent, "one.db")), &r); err != nil {
-		l.Fatal(err)
-	}
+	must.OK(l, json.Unmarshal([]byte(l.heed("audit", "replay", "--json", "--agent", agent, "one.db")), &r))
 	l.sameStudy(agent, want)
 	first := l.want("OneBot")
 	allowed, refused, judged := 0, 0, 0
@@ -204,9 +193,8 @@ func (l *laboratory) sameCounts(agent, record string, want map[string]string, as
 			allowed++
 		}
 	}
-	if r.If.Judged != judged || r.If.Allowed != allowed || r.If.Refuse != refused {
-		l.Errorf("%s: replay says %+v; judged %d, allowed %d, refused %d", agent, r.If, judged, allowed, refused)
-	}
+	must.True(l, r.If.Judged == judged && r.If.Allowed == allowed && r.If.Refuse == refused,
+		"%s: replay says %+v; judged %d, allowed %d, refused %d", agent, r.If, judged, allowed, refused)
 }
 
 // sameStudy compares what study counts, by the files of the first record, of the log of a
@@ -221,15 +209,9 @@ func (l *laboratory) sameStudy(agent string, want map[string]string) {
 	}
 	tables := filepath.Join(l.dir, "tables of "+strings.ReplaceAll(agent, "/", " "))
 	l.heed("study", "--robots", "one.db", "--csv", tables, testkit.Write(l, tables+".log", log.String()))
-	file, err := os.Open(filepath.Join(tables, "obedience.csv"))
-	if err != nil {
-		l.Fatal(err)
-	}
+	file := must.Get(os.Open(filepath.Join(tables, "obedience.csv")))(l)
 	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		l.Fatal(err)
-	}
+	rows := must.Get(csv.NewReader(file).ReadAll())(l)
 	sums := map[string]int{}
 	for _, row := range rows[1:] {
 		for i, column := range rows[0] {

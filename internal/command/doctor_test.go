@@ -11,6 +11,7 @@ import (
 
 	"heed/internal/config/clientenv"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // doctor runs `heed doctor` with a PATH, by default one with a new Node first, and looks
@@ -27,12 +28,10 @@ func doctor(t *testing.T, path string, args ...string) (out string, status int) 
 		"HEED_LISTEN=0.0.0.0:3128", "HEED_CLIENTS=172.16.0.0/12", // as in a container: the check has nothing to do with it
 	}
 	text, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	if rest, _ := filepath.Glob(filepath.Join(left, "heed-doctor-*")); len(rest) > 0 {
-		t.Errorf("heed doctor left %v behind", rest)
-	}
+	exit := (*exec.ExitError)(nil)
+	must.Need(t, err == nil || errors.As(err, &exit), "%v", err)
+	rest, _ := filepath.Glob(filepath.Join(left, "heed-doctor-*"))
+	must.True(t, len(rest) == 0, "heed doctor left %v behind", rest)
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
@@ -43,9 +42,7 @@ func TestDoctorListsTheRuntimesThatIgnoreProxies(t *testing.T) {
 	few := t.TempDir()
 	for name, script := range map[string]string{"node": "echo v20.20.2", "tclsh": "", "curl": "echo curl 8.5.0 x86_64", "sudo": "echo 1.9.1"} {
 		testkit.Write(t, filepath.Join(few, name), "#!/bin/sh\n"+script+"\n")
-		if err := os.Chmod(filepath.Join(few, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(filepath.Join(few, name), 0o755))
 	}
 	out, status := doctor(t, few)
 	node, _ := clientenv.ProgramOf("node")
@@ -53,9 +50,8 @@ func TestDoctorListsTheRuntimesThatIgnoreProxies(t *testing.T) {
 	want := []string{"runtime|proxy variables|needs", "node 20.20.2|ignored|heed run --sealed, or: " + node.Proxy, "curl 8.5.0|read|-", "tclsh|ignored|heed run --sealed, or: " + tcl.Proxy, "To try a command: heed doctor -- CMD {}"}
 	lines := strings.Split(out, "\n")
 	for i, line := range want {
-		if status != 0 || columns(lines[i]) != line {
-			t.Fatalf("status %d, %q in place of %q:\n%s", status, columns(lines[i]), line, out)
-		}
+		must.Need(t, status == 0 && columns(lines[i]) == line,
+			"status %d, %q in place of %q:\n%s", status, columns(lines[i]), line, out)
 	}
 	if !strings.Contains(out, "\nheed run --sealed: ") || !strings.HasSuffix(out, "\nsignatures: no client is signed (heed help identity)\n") {
 		t.Error(out)
@@ -67,9 +63,8 @@ func TestDoctorListsTheRuntimesThatIgnoreProxies(t *testing.T) {
 			Ignores bool `json:"ignores_proxies"`
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Runtimes) != 1 || report.Runtimes[0].Ignores {
-		t.Errorf("%v: %s", err, out)
-	}
+	err := json.Unmarshal([]byte(out), &report)
+	must.True(t, err == nil && len(report.Runtimes) == 1 && !report.Runtimes[0].Ignores, "%v: %s", err, out)
 	if out, status := doctor(t, t.TempDir()); status != 0 || !strings.Contains(out, "\nTo try a command") {
 		t.Errorf("on a machine with nothing: status %d\n%s", status, out)
 	}
@@ -109,9 +104,8 @@ func TestDoctorNamesTheMissingLine(t *testing.T) {
 			t.Errorf("%s: status %d\n%s", c.command, status, out)
 			continue
 		}
-		if row := strings.Join(c.row, "|"); !strings.HasSuffix(columns(lines[1]), "|"+row) {
-			t.Errorf("%s: %s\nwant %s\n%s", c.command, columns(lines[1]), row, out)
-		}
+		row := strings.Join(c.row, "|")
+		must.True(t, strings.HasSuffix(columns(lines[1]), "|"+row), "%s: %s\nwant %s\n%s", c.command, columns(lines[1]), row, out)
 	}
 }
 

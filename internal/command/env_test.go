@@ -11,6 +11,7 @@ import (
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestEnvPointsAShellAtHeed(t *testing.T) {
@@ -18,17 +19,15 @@ func TestEnvPointsAShellAtHeed(t *testing.T) {
 	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
 	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:1"`) // where no program listens
 	s := heed(t, "", "env", "--config", file)
-	if s.status != 0 || s.errors != "heed: heed is not running; start it with `heed serve`\n" {
-		t.Fatalf("status %d, stderr %q", s.status, s.errors)
-	}
+	must.Need(t, s.status == 0 && s.errors == "heed: heed is not running; start it with `heed serve`\n",
+		"status %d, stderr %q", s.status, s.errors)
 	script := s.out + `printf '%s %s %s' "$http_proxy" "$NO_PROXY" "$JAVA_TOOL_OPTIONS"; grep -c BEGIN "$SSL_CERT_FILE"; ` + heed(t, "", "env", "--unset").out + `printf %s "${SSL_CERT_FILE-gone}"`
 	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "http://127.0.0.1:1 heed.invalid -Dhttp.proxyHost=127.0.0.1 ") || !strings.HasSuffix(string(out), "2\ngone") {
 		t.Errorf("a shell says %q, %v", out, err)
 	}
-	if s := heed(t, "", "env", "--config", file, "-q", "--shell", "fish"); s.errors != "" || !strings.Contains(s.out, "set -gx https_proxy 'http://127.0.0.1:1'\n") {
-		t.Errorf("fish: %+v", s)
-	}
+	s = heed(t, "", "env", "--config", file, "-q", "--shell", "fish")
+	must.True(t, s.errors == "" && strings.Contains(s.out, "set -gx https_proxy 'http://127.0.0.1:1'\n"), "fish: %+v", s)
 }
 
 func TestEnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
@@ -38,9 +37,8 @@ func TestEnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
 	if s.status != 0 || !strings.Contains(s.out, "export https_proxy=http://127.0.0.1:3128\n") || strings.Contains(s.out, dir) {
 		t.Errorf("%+v", s)
 	}
-	if !strings.Contains(s.errors, "http://127.0.0.1:3128/bundle.pem") || !strings.Contains(s.errors, dir) {
-		t.Errorf("stderr is %q", s.errors)
-	}
+	must.True(t, strings.Contains(s.errors, "http://127.0.0.1:3128/bundle.pem") && strings.Contains(s.errors, dir),
+		"stderr is %q", s.errors)
 }
 
 // A heed that runs as a service has a state directory that its users cannot

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -37,9 +38,8 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
 		t.Helper()
 		s := heed(t, "", append([]string{"check", "--explain", "--robots", robots, "--agent", agent, url}, flags...)...)
 		_, told, _ := strings.Cut(s.out, "\n")
-		if told = strings.ReplaceAll(told, robots, "FILE"); told != want[1:] || s.errors != "" {
-			t.Errorf("%q %s: printed\n%swant%s%s", agent, url, told, want, s.errors)
-		}
+		told = strings.ReplaceAll(told, robots, "FILE")
+		must.True(t, told == want[1:] && s.errors == "", "%q %s: printed\n%swant%s%s", agent, url, told, want, s.errors)
 	}
 	explains("Mozilla/5.0 (compatible; GoodBot/1.0; NewBot; +https://example.org/bingbot.htm) Chrome/130.0 Safari/537.36", "https://h.test/a/b", `
   Agent    Mozilla/5.0 (compatible; GoodBot/1.0; NewBot;
@@ -151,9 +151,8 @@ func TestAnExplanationStaysWithinAPage(t *testing.T) {
 	}
 	file := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), robots)
 	s := heed(t, "", "check", "--explain", "--robots", file, "--agent", agent, "https://h.test/"+strings.Repeat("a", 5000))
-	if lines := strings.Count(s.out, "\n"); lines > 100 || len(s.out) > 16<<10 {
-		t.Errorf("%d lines, %d bytes", lines, len(s.out))
-	}
+	lines := strings.Count(s.out, "\n")
+	must.True(t, lines <= 100 && len(s.out) <= 16<<10, "%d lines, %d bytes", lines, len(s.out))
 }
 
 func TestCheckExplainsMissingRules(t *testing.T) {
@@ -167,9 +166,8 @@ func TestCheckExplainsMissingRules(t *testing.T) {
 		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
 		s := heed(t, "", "check", "--explain", "--agent", "examplebot", site.URL+"/")
 		told := regexp.MustCompile(`\s+`).ReplaceAllString(strings.ReplaceAll(s.out, site.URL, "SITE"), " ")
-		if want := strings.Join(strings.Fields("Rules SITE/robots.txt asked just now "+verdict), " "); !strings.Contains(told, want) {
-			t.Errorf("status %d: %s\nwant %s", status, s.out, want)
-		}
+		want := strings.Join(strings.Fields("Rules SITE/robots.txt asked just now "+verdict), " ")
+		must.True(t, strings.Contains(told, want), "status %d: %s\nwant %s", status, s.out, want)
 		site.Close()
 	}
 }
@@ -186,11 +184,8 @@ func TestCheckExplainsTooManyWildcards(t *testing.T) {
 		"robots-unreachable: robots.txt has more than 1,048,576 wildcards and is not used; all but /robots.txt is refused",
 		"Verdict refuse: robots.txt has more than 1,048,576 wildcards and is not used: everything but /robots.txt is refused until the site has fewer",
 	} {
-		if s.status != 1 || !strings.Contains(told, want) {
-			t.Errorf("exit %d, told\n%s\nwant %q", s.status, s.out, want)
-		}
+		must.True(t, s.status == 1 && strings.Contains(told, want), "exit %d, told\n%s\nwant %q", s.status, s.out, want)
 	}
-	if s := heed(t, "", "lint", "--json", file); s.status != 1 || !strings.Contains(s.out, `"many-wildcards"`) {
-		t.Errorf("lint: exit %d, %.300s", s.status, s.out)
-	}
+	s = heed(t, "", "lint", "--json", file)
+	must.True(t, s.status == 1 && strings.Contains(s.out, `"many-wildcards"`), "lint: exit %d, %.300s", s.status, s.out)
 }

@@ -77,7 +77,5 @@ func TestAdmittedConnectionsHaveFiles(t *testing.T) {
 	close(answer)
 	clients.Wait()
 	t.Logf("%v", statuses)
-	if statuses[200] < 8 || statuses[502]+statuses[504] > 0 {
-		t.Errorf("answers by status, 0 for none: %v", statuses)
-	}
+	must.True(t, statuses[200] >= 8 && statuses[502]+statuses[504] == 0, "answers by status, 0 for none: %v", statuses)
 }

@@ -168,9 +168,8 @@ func TestAKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
 		}
 	}
 	go client(t, heeds[0]).Get("http://s0.test/page") // it will not be answered
-	if agent := <-site.asked; !strings.Contains(agent, "heed0") {
-		t.Fatalf("%q asks", agent)
-	}
+	agent := <-site.asked
+	must.Need(t, strings.Contains(agent, "heed0"), "%q asks", agent)
 	ask(1)
 	ask(2)
 	key := store.CLI("--scan", "--pattern", "*:lease:")
@@ -178,15 +177,12 @@ func TestAKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
 	heeds[0].Exit()
 	killed := time.Now()
 	left := time.Duration(store.Count("pttl", key)) * time.Millisecond
-	if left > fleet.LeaseTime {
-		t.Errorf("the lease of the dead lasts another %v", left)
-	}
+	must.True(t, left <= fleet.LeaseTime, "the lease of the dead lasts another %v", left)
 	<-site.asked
 	t.Logf("the lease had %v left; the next heed asked after %v", left, time.Since(killed).Round(time.Millisecond))
 	all.Wait()
-	if n := site.fetches(0); n < 2 || n > 3 {
-		t.Errorf("the robots.txt was fetched %d times, want that of the dead and at most one of each other", n)
-	}
+	n := site.fetches(0)
+	must.True(t, n >= 2 && n <= 3, "the robots.txt was fetched %d times, want that of the dead and at most one of each other", n)
 }
 
 func TestNoRequestFailsForAStoreThatIsKilled(t *testing.T) {
@@ -212,12 +208,8 @@ func TestNoRequestFailsForAStoreThatIsKilled(t *testing.T) {
 				}
 				// Names that are new, and names that others know.
 				name := site.name(int(next.Add(1)/6) % names)
-				if got := status(t, c, "http://"+name+"/page"); got != http.StatusOK {
-					t.Errorf("%s: status %d for what is allowed", name, got)
-				}
-				if got := status(t, c, "http://"+name+"/private"); got != http.StatusForbidden {
-					t.Errorf("%s: status %d for what is not", name, got)
-				}
+				must.Equal(t, status(t, c, "http://"+name+"/page"), http.StatusOK, "%s: what is allowed", name)
+				must.Equal(t, status(t, c, "http://"+name+"/private"), http.StatusForbidden, "%s: what is not allowed", name)
 				done.Add(1)
 			}
 		})
@@ -234,13 +226,9 @@ func TestNoRequestFailsForAStoreThatIsKilled(t *testing.T) {
 	}
 	store.Await("requests after it is back", reached(done.Load()+300))
 	end()
-	if store.Count("dbsize") == 0 {
-		t.Error("nothing was shared after the return")
-	}
+	must.True(t, store.Count("dbsize") != 0, "nothing was shared after the return")
 	for i, h := range heeds {
-		if n := strings.Count(h.Stderr(), "store is away"); n != 1 {
-			t.Errorf("heed %d says %d times that the store is away", i, n)
-		}
+		must.Equal(t, strings.Count(h.Stderr(), "store is away"), 1, "times heed %d reports that the store is away", i)
 	}
 	t.Logf("%d pairs of requests", done.Load())
 }
@@ -259,9 +247,8 @@ func commandBeside(t *testing.T, state string, args ...string) (stdout, stderr s
 	cmd.Env = []string{"HEED_STATE=" + state, "HOME=" + state}
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
+	err := cmd.Run()
+	must.Need(t, cmd.ProcessState != nil, "%v", err)
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -270,8 +257,7 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 	site := newFleetSite(t, 3)
 	store := testkit.NewRedis(t)
 	heeds := fleetOf(t, site, "redis://"+store.Addr)
-	config := filepath.Join(t.TempDir(), "proxy.toml")
-	must.OK(t, os.WriteFile(config, []byte(site.config("operator", "redis://"+store.Addr)), 0o600))
+	config := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), site.config("operator", "redis://"+store.Addr))
 	ofFleet := func(verb string, args ...string) (stdout, stderr string, code int) {
 		return cacheCommand(t, t.TempDir(), append([]string{verb, "--fleet", "--config", config}, args...)...)
 	}
@@ -284,32 +270,25 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 	if out, errs, code := ofFleet("show", "s0.test"); code != 0 || !strings.Contains(out, "     2  Disallow: /private\n") || !strings.Contains(out, "fleet      shared") {
 		t.Errorf("show: status %d\n%s%s", code, out, errs)
 	}
-	list := filepath.Join(t.TempDir(), "list")
-	must.OK(t, os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600))
-	if out, errs, code := ofFleet("warm", list); code != 0 || strings.Count(out, "available") != 2 {
-		t.Errorf("warm: status %d\n%s%s", code, out, errs)
-	}
+	list := testkit.Write(t, filepath.Join(t.TempDir(), "list"), "http://s0.test\nhttp://s1.test\n")
+	out, errs, code := ofFleet("warm", list)
+	must.True(t, code == 0 && strings.Count(out, "available") == 2, "warm: status %d\n%s%s", code, out, errs)
 	status(t, client(t, heeds[2]), "http://s1.test/page")
-	if site.fetches(0) != 1 || site.fetches(1) != 1 {
-		t.Errorf("fetched %d and %d times", site.fetches(0), site.fetches(1))
-	}
+	must.True(t, site.fetches(0) == 1 && site.fetches(1) == 1, "fetched %d and %d times", site.fetches(0), site.fetches(1))
 
 	// A purge at one heed takes effect at all of them within a moment.
-	if out, errs, code := cacheCommand(t, heeds[0].State, "purge", "s0.test"); code != 0 || out != "forgotten: http://s0.test\n" {
-		t.Errorf("purge: status %d\n%s%s", code, out, errs)
-	}
+	out, errs, code = cacheCommand(t, heeds[0].State, "purge", "s0.test")
+	must.True(t, code == 0 && out == "forgotten: http://s0.test\n", "purge: status %d\n%s%s", code, out, errs)
 	for _, h := range heeds {
 		store.Await("the others have forgotten", func() bool {
 			out, _, _ := cacheCommand(t, h.State, "list")
 			return !strings.Contains(out, "s0.test")
 		})
 	}
-	if out, _, code := ofFleet("show", "s0.test"); code != 1 {
-		t.Errorf("show after it: status %d\n%s", code, out)
-	}
-	if _, _, code := ofFleet("purge", "s1.test"); code != 0 {
-		t.Errorf("purge of the fleet's: status %d", code)
-	}
+	out, _, code = ofFleet("show", "s0.test")
+	must.True(t, code == 1, "show after it: status %d\n%s", code, out)
+	_, _, code = ofFleet("purge", "s1.test")
+	must.True(t, code == 0, "purge of the fleet's: status %d", code)
 	store.Await("the heed has forgotten", func() bool {
 		out, _, _ := cacheCommand(t, heeds[2].State, "list")
 		return !strings.Contains(out, "s1.test")
@@ -329,15 +308,13 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 	// Without the store, it is said what has been done and what not.
 	status(t, client(t, heeds[0]), "http://s2.test/page")
 	store.Kill()
-	if _, errs, code := ofFleet("list"); code != 2 || !strings.Contains(errs, "cannot be used") {
-		t.Errorf("list without the store: status %d\n%s", code, errs)
-	}
+	_, errs, code = ofFleet("list")
+	must.True(t, code == 2 && strings.Contains(errs, "cannot be used"), "list without the store: status %d\n%s", code, errs)
 	if _, errs, code := cacheCommand(t, heeds[0].State, "purge", "s2.test"); code != 2 || !strings.Contains(errs, "the other instances were not notified") {
 		t.Errorf("purge without the store: status %d\n%s", code, errs)
 	}
-	if out, _, _ := cacheCommand(t, heeds[0].State, "list"); strings.Contains(out, "s2.test") {
-		t.Error("it was not forgotten here")
-	}
+	out, _, _ = cacheCommand(t, heeds[0].State, "list")
+	must.True(t, !strings.Contains(out, "s2.test"), "it was not forgotten here")
 	if out, code := ofOne(); code != 1 || !strings.Contains(out, "not well: the fleet's store is away") ||
 		!strings.Contains(out, "every delay of a site is kept once for each of 3 heeds until it is back") {
 		t.Errorf("status: %d\n%s", code, out)
@@ -392,9 +369,8 @@ func TestAReloadReadsThePasswordOfTheStore(t *testing.T) {
 	server.CLI("client", "kill", "user", "heed")
 	server.Await("the old password is refused", func() bool { return !well() })
 	write("redis://heed:two@" + server.Addr)
-	if out, errs, code := commandBeside(t, h.State, "reload"); code != 0 || !strings.Contains(out, "fleet.url ("+secret+")") {
-		t.Errorf("reload: exit %d\n%s%s", code, out, errs)
-	}
+	out, errs, code := commandBeside(t, h.State, "reload")
+	must.True(t, code == 0 && strings.Contains(out, "fleet.url ("+secret+")"), "reload: exit %d\n%s%s", code, out, errs)
 	server.Await("heed is well again", well)
 	write("redis://heed:two@other.test")
 	if _, errs, code := commandBeside(t, h.State, "reload"); code == 0 || !strings.Contains(errs, "another store needs a restart") {
@@ -414,9 +390,8 @@ func TestConfigCheckTriesTheStore(t *testing.T) {
 		return errs, code
 	}
 	url := "redis://" + server.Addr
-	if errs, code := check(url, "--try"); code != 0 {
-		t.Errorf("a store that works: exit %d\n%s", code, errs)
-	}
+	errs, code := check(url, "--try")
+	must.True(t, code == 0, "a store that works: exit %d\n%s", code, errs)
 	must.Equal(t, server.Count("exists", "heed:1:heeds"), 0, "the check counts as a heed")
 	for store, want := range map[string]string{
 		"redis://heed:secret@" + server.Addr: "WRONGPASS", url + "?cluster=true": "no Cluster", url + "?master=heeds": "no Sentinel",
@@ -425,8 +400,7 @@ func TestConfigCheckTriesTheStore(t *testing.T) {
 		if errs, code := check(store, "--try"); code != 2 || !strings.Contains(errs, want) || !strings.Contains(errs, ":3: fleet.url") || strings.Contains(errs, "secret") {
 			t.Errorf("%s: exit %d\n%s", store, code, errs)
 		}
-		if errs, code := check(store); code != 0 {
-			t.Errorf("%s without --try: exit %d\n%s", store, code, errs)
-		}
+		errs, code := check(store)
+		must.True(t, code == 0, "%s without --try: exit %d\n%s", store, code, errs)
 	}
 }

@@ -74,9 +74,7 @@ func newCrowd(t *testing.T, heeds []*testkit.Heed, clients int) *crowd {
 			for c.on() {
 				resp, err := browser.Get(fmt.Sprint(page, i%len(heeds), "/", i))
 				if err != nil {
-					if c.dead.Load() != h {
-						t.Error(err)
-					}
+					must.True(t, c.dead.Load() == h, "%v", err)
 					return
 				}
 				resp.Body.Close()
@@ -156,9 +154,8 @@ func TestThreeHeedsKeepTheDelayOfASiteTogether(t *testing.T) {
 	all.leave()
 	testkit.Keep(t, "from the first to the last", starts(site), siteDelay)
 	for i, h := range heeds[1:] {
-		if n, m := strings.Count(h.Stderr(), "turns are not shared"), strings.Count(h.Stderr(), "turns are shared again"); n < 1 || n != m {
-			t.Errorf("heed %d says %d times that turns are not shared, %d times that they are again", i+1, n, m)
-		}
+		n, m := strings.Count(h.Stderr(), "turns are not shared"), strings.Count(h.Stderr(), "turns are shared again")
+		must.True(t, n >= 1 && n == m, "heed %d says %d times that turns are not shared, %d times that they are again", i+1, n, m)
 	}
 }
 
@@ -247,28 +244,23 @@ func TestWhatASiteAsksOneHeedForAllKeep(t *testing.T) {
 	awaitHeld(t, store, heeds[1])
 	must.Equal(t, status(t, other, "http://site.test/"), http.StatusOK, "after the pause: status")
 	all := testkit.Pages(site.Starts(), "http://site.test")
-	if gap := all[2].At.Sub(all[1].At); gap < 3*time.Second-20*time.Millisecond {
-		t.Errorf("the other heed came after %v", gap)
-	}
+	gap := all[2].At.Sub(all[1].At)
+	must.True(t, gap >= 3*time.Second-20*time.Millisecond, "the other heed came after %v", gap)
 
 	status(t, one, "http://site.test/?after=3000")
 	awaitHeld(t, store, heeds[1])
 	for i, c := range []*http.Client{one, other} {
-		if got := status(t, c, "http://site.test/"); got != http.StatusTooManyRequests {
-			t.Errorf("heed %d: status %d while the site is to be left alone", i, got)
-		}
+		got := status(t, c, "http://site.test/")
+		must.True(t, got == http.StatusTooManyRequests, "heed %d: status %d while the site is to be left alone", i, got)
 	}
-	if out, errs, code := commandBeside(t, heeds[1].State, "pace", "release", "site.test"); code != 0 {
-		t.Errorf("pace release: status %d\n%s%s", code, out, errs)
-	}
+	out, errs, code := commandBeside(t, heeds[1].State, "pace", "release", "site.test")
+	must.True(t, code == 0, "pace release: status %d\n%s%s", code, out, errs)
 	store.Await("the first is released, too", func() bool {
 		out, _, _ := commandBeside(t, heeds[0].State, "pace", "list", "--json")
 		return !strings.Contains(out, "site.test") || strings.Contains(out, `"held_ns":0`)
 	})
 	for i, c := range []*http.Client{one, other} {
-		if got := status(t, c, "http://site.test/"); got != http.StatusOK {
-			t.Errorf("heed %d: status %d after the release", i, got)
-		}
+		must.Equal(t, status(t, c, "http://site.test/"), http.StatusOK, "through heed %d after the release", i)
 	}
 }
 
@@ -325,8 +317,6 @@ func TestAFleetKeepsTheDelayOfAnAddressForAllItsNames(t *testing.T) {
 			pages = append(pages, s)
 		}
 	}
-	if len(pages) != 2*2*names || len(known) != names {
-		t.Errorf("%d pages, %d robots.txt", len(pages), len(known))
-	}
+	must.True(t, len(pages) == 2*2*names && len(known) == names, "%d pages, %d robots.txt", len(pages), len(known))
 	testkit.Keep(t, "all names", pages, siteDelay)
 }

@@ -18,9 +18,7 @@ func rulesOf(t *testing.T, name, iface string) string {
 	t.Helper()
 	topic, _ := manual.Lookup("gateway")
 	_, rest, found := strings.Cut(topic.Text, "    # rules: "+name+"\n")
-	if !found {
-		t.Fatalf("the manual has no rules called %s", name)
-	}
+	must.Need(t, found, "the manual has no rules called %s", name)
 	rules, _, _ := strings.Cut(rest, "\n\n")
 	return strings.ReplaceAll(rules, `"lan"`, `"`+iface+`"`) + "\n"
 }
@@ -68,9 +66,7 @@ func gateway(t *testing.T, mode, count string) {
 	cmd := exec.Command("unshare", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", testkit.RaceOptions}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s\nNetwork namespaces need root, or a kernel that gives them to users", err, out)
-	}
+	must.Need(t, err == nil, "%v\n%s\nNetwork namespaces need root, or a kernel that gives them to users", err, out)
 	got := "\n" + string(out)
 	for _, want := range gatewayLines {
 		must.Contain(t, got, "\n"+want, "%q is not in it", want)
@@ -78,9 +74,8 @@ func gateway(t *testing.T, mode, count string) {
 	if os.Getuid() == 0 && mode == "redirect" && !strings.Contains(got, "\nuser-1002: 200 403 200\nuser-1003-is-not-redirected: 200\n") {
 		t.Error("the programs of one user are not judged, or those of another are redirected")
 	}
-	if count != "0" && !strings.Contains(got, "\nmany: {'200': "+count+"}\n") {
-		t.Errorf("%s connections did not all get the page", count)
-	}
+	must.True(t, count == "0" || strings.Contains(got, "\nmany: {'200': "+count+"}\n"),
+		"%s connections did not all get the page", count)
 	if listener := map[string]string{"redirect": "transparent", "tproxy": "tproxy"}[mode]; !strings.Contains(got, "\nstatus: redirected to [::]:3129 ("+listener+")\n") {
 		t.Error("heed status does not name the listener")
 	}

@@ -194,9 +194,7 @@ func testLeaks(t *testing.T, upstream bool) {
 		cmd := exec.Command(testkit.Binary(t), args...)
 		cmd.Env = append(os.Environ(), "HEED_STATE="+h.State, "HEED_CONFIG="+file, testkit.RaceOptions)
 		out, _ := cmd.CombinedOutput() // what it shows counts, whatever it says
-		if len(out) == 0 {
-			t.Errorf("heed %v shows nothing", args)
-		}
+		must.True(t, len(out) > 0, "heed %v shows nothing", args)
 		shown += string(out)
 	}
 	h.Signal(os.Interrupt)
@@ -215,9 +213,8 @@ func testLeaks(t *testing.T, upstream bool) {
 			nowhere(t, where, text, "guest", sitePassword)
 		}
 	}
-	if upstream && !strings.Contains(atUpstream.text(), spelled("heed", upstreamPassword)[4]) {
-		t.Error("heed does not show the upstream proxy its password, so that nothing was tested")
-	}
+	must.True(t, !upstream || strings.Contains(atUpstream.text(), spelled("heed", upstreamPassword)[4]),
+		"heed does not show the upstream proxy its password, so that nothing was tested")
 	must.Contain(t, h.Stderr(), `"user":"ann"`, "the log does not tell the user")
 	must.Contain(t, atSite.text(), spelled("guest", sitePassword)[4], "the site did not get the password that was meant for it")
 }
@@ -249,9 +246,8 @@ func stored(t *testing.T, dir string) string {
 func leakTraffic(t *testing.T, h *testkit.Heed, dir string) (shown string) {
 	t.Helper()
 	bundle := filepath.Join(dir, "bundle.pem")
-	if out, err := exec.Command("curl", "-sS", "--noproxy", "*", "-o", bundle, "http://"+h.Addr+"/bundle.pem").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out, err := exec.Command("curl", "-sS", "--noproxy", "*", "-o", bundle, "http://"+h.Addr+"/bundle.pem").CombinedOutput()
+	must.Need(t, err == nil, "%v: %s", err, out)
 	clients := testkit.Clients(t)
 	with := func(user, password string, args ...string) (string, error) {
 		at := url.URL{Scheme: "http", User: url.UserPassword(user, password), Host: h.Addr}
@@ -277,12 +273,10 @@ func leakTraffic(t *testing.T, h *testkit.Heed, dir string) (shown string) {
 			if out, err := with("ann", clientPassword, append(client, scheme+"://leak.test/page")...); err != nil {
 				t.Errorf("%s, %s: %v: %s", client[0], scheme, err, out)
 			}
-			if out, err := with("ann", clientPassword, append(client, scheme+"://leak.test/private")...); err == nil || !strings.Contains(out, "403") {
-				t.Errorf("%s, %s, refused: %v: %s", client[0], scheme, err, out)
-			}
-			if out, err := with("ann", wrongPassword, append(client, scheme+"://leak.test/page")...); err == nil {
-				t.Errorf("%s, %s, with a wrong password: %v: %s", client[0], scheme, err, out)
-			}
+			out, err := with("ann", clientPassword, append(client, scheme+"://leak.test/private")...)
+			must.True(t, err != nil && strings.Contains(out, "403"), "%s, %s, refused: %v: %s", client[0], scheme, err, out)
+			out, err = with("ann", wrongPassword, append(client, scheme+"://leak.test/page")...)
+			must.True(t, err != nil, "%s, %s, with a wrong password: %v: %s", client[0], scheme, err, out)
 		}
 	}
 	token := "Proxy-Authorization: Basic " + spelled("ann", clientPassword)[4]

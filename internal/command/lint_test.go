@@ -40,9 +40,8 @@ func TestLintStatusFollowsTheWorstFile(t *testing.T) {
 	heed(t, "", "lint", "-q", slight, bad, clean).is(t, console.ExitNo, "", "")
 	heed(t, "", "lint", "-q", bad, filepath.Join(dir, "none")).is(t, console.ExitUsage, "",
 		"heed: the robots.txt cannot be read: open "+filepath.Join(dir, "none")+": no such file or directory\nTo look at a site's, write its URL, such as https://example.org/\n")
-	if s := heed(t, "Disallow: /a\n", "lint", "-"); s.status != console.ExitNo || !strings.HasPrefix(s.out, "-:1:1: orphan-rule") {
-		t.Errorf("stdin: %+v", s)
-	}
+	s := heed(t, "Disallow: /a\n", "lint", "-")
+	must.True(t, s.status == console.ExitNo && strings.HasPrefix(s.out, "-:1:1: orphan-rule"), "stdin: %+v", s)
 }
 
 func TestLintAsJSONAndForASite(t *testing.T) {
@@ -59,9 +58,7 @@ func TestLintAsJSONAndForASite(t *testing.T) {
 		var got finding
 		must.OK(t, json.Unmarshal([]byte(s.out), &got))
 		want := finding{file, 2, 11, kind, "https://h.test/<a>", kind.Means(), kind.Instead(), true}
-		if got != want || s.status != console.ExitNo {
-			t.Errorf("%q: got %+v, want %+v", site, got, want)
-		}
+		must.True(t, got == want && s.status == console.ExitNo, "%q: got %+v, want %+v", site, got, want)
 	}
 }
 
@@ -78,9 +75,8 @@ func TestLintFetchesAsTheProxyWould(t *testing.T) {
 		}
 	}))
 	defer site.Close()
-	if s := heed(t, "", "lint", site.URL+"/some/page"); s.status != console.ExitNo || !strings.Contains(s.out, ":1:1: orphan-rule") {
-		t.Errorf("%+v", s)
-	}
+	s := heed(t, "", "lint", site.URL+"/some/page")
+	must.True(t, s.status == console.ExitNo && strings.Contains(s.out, ":1:1: orphan-rule"), "%+v", s)
 	status = http.StatusNotFound
 	heed(t, "", "lint", site.URL).is(t, console.ExitUsage, "",
 		"heed: there is no robots.txt to look at: "+site.URL+"/robots.txt is answered with status 404\nWhat that means for a page: heed check --explain --agent NAME URL\n")

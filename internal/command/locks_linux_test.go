@@ -96,17 +96,12 @@ func (w *watched) held(after string) {
 	var text []byte
 	for name, octets := range map[string]string{"audit.db": "1073741826 1073742335", "audit.db-shm": "128 128", "policies.db": "1073741826 1073742335", "policies.db-shm": "128 128"} {
 		info, err := os.Stat(w.file(name))
-		if err != nil {
-			w.t.Fatalf("after %s: %v", after, err)
-		}
+		must.OK(w.t, err, "after %s", after)
 		line := regexp.MustCompile(fmt.Sprintf(`POSIX +ADVISORY +READ %d [0-9a-f]+:[0-9a-f]+:%d %s\n`, w.Pid(), info.Sys().(*syscall.Stat_t).Ino, octets))
 		for try := 0; !line.Match(text); try++ {
-			if try == 5 {
-				w.t.Fatalf("after %s, heed has no lock on %s:\n%s", after, name, text)
-			}
-			if text, err = os.ReadFile("/proc/locks"); err != nil {
-				w.t.Fatal(err)
-			}
+			must.Need(w.t, try != 5, "after %s, heed has no lock on %s:\n%s", after, name, text)
+			text, err = os.ReadFile("/proc/locks")
+			must.Need(w.t, err == nil, "%v", err)
 		}
 	}
 }
@@ -119,9 +114,7 @@ func dashboardPages(t *testing.T, id string) (all [][2]string) {
 		path := strings.NewReplacer("{$}", "", "{id}", id, "{name}", "style.css", "{topic}", "record", "{action}", "forget").Replace(m[2])
 		all = append(all, [2]string{m[1], path})
 	}
-	if len(all) < 15 {
-		t.Fatalf("the pages were not found in the source: %q", all)
-	}
+	must.Need(t, len(all) >= 15, "the pages were not found in the source: %q", all)
 	return all
 }
 
@@ -160,9 +153,7 @@ func readers(t *testing.T) (all [][]string) {
 			}
 		}
 	}
-	if len(all) < 20 {
-		t.Fatalf("few commands take a file: %q", all)
-	}
+	must.Need(t, len(all) >= 20, "few commands take a file: %q", all)
 	return all
 }
 
@@ -173,9 +164,8 @@ func TestHeed_TheLocksOnItsDatabasesAreKept(t *testing.T) {
 	t.Parallel()
 	w := watch(t, "")
 	record := w.file("audit.db")
-	if got := w.ask("/page.html"); got != 200 {
-		t.Fatal(got)
-	}
+	got := w.ask("/page.html")
+	must.Need(t, got == 200, "%v", got)
 	testkit.Until(t, "the policy is stored", func() bool {
 		out, err := w.run("sqlite3", "-readonly", w.file("policies.db"), "SELECT count(*) FROM policy")
 		return err == nil && out == "1\n"
@@ -225,23 +215,17 @@ func TestHeed_TheLocksOnItsDatabasesAreKept(t *testing.T) {
 		{"sqlite3", w.file("policies.db"), "SELECT count(*) FROM policy"},
 		{"/usr/bin/python3", "-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(c.execute('SELECT count(*) FROM decisions').fetchone()); c.close()", record},
 	} {
-		if out, err := w.run(reader[0], reader[1:]...); err != nil || !strings.ContainsAny(out, "123456789") {
-			t.Fatalf("%q: %s, %v", reader, out, err)
-		}
+		out, err := w.run(reader[0], reader[1:]...)
+		must.Need(t, err == nil && strings.ContainsAny(out, "123456789"), "%q: %s, %v", reader, out, err)
 		w.held(strings.Join(reader, " "))
-		if got := w.ask("/page.html"); got != 200 {
-			t.Fatalf("after %q: %d", reader, got)
-		}
+		must.Is(t, w.ask("/page.html"), 200, "after %q", reader)
 	}
-	if got, text := w.page("GET", "/readyz"); got != 200 {
-		t.Errorf("/readyz: %d, %s", got, text)
-	}
-	if out, err := w.heed("audit", "verify"); err != nil || !strings.HasPrefix(out, "whole ") {
-		t.Errorf("%s, %v", out, err)
-	}
-	if n := w.descriptors(); n > 40 {
-		t.Errorf("heed has %d files open", n)
-	}
+	got, text := w.page("GET", "/readyz")
+	must.True(t, got == 200, "/readyz: %d, %s", got, text)
+	out, err := w.heed("audit", "verify")
+	must.True(t, err == nil && strings.HasPrefix(out, "whole "), "%s, %v", out, err)
+	n := w.descriptors()
+	must.True(t, n <= 40, "heed has %d files open", n)
 }
 
 // descriptors returns the number of files that heed has open.

@@ -23,9 +23,7 @@ func TestManual_CommandsAboutTheRecordAreRunByScripts(t *testing.T) {
 	found := 0
 	for _, name := range []string{"record", "auditing", "verification", "complaints"} {
 		topic, ok := manual.Lookup(name)
-		if !ok {
-			t.Fatalf("the manual has no topic %s", name)
-		}
+		must.Need(t, ok, "the manual has no topic %s", name)
 		for line := range strings.Lines(topic.Text) {
 			command, ok := strings.CutPrefix(line, "    $ ")
 			if !ok {
@@ -36,7 +34,5 @@ func TestManual_CommandsAboutTheRecordAreRunByScripts(t *testing.T) {
 			must.Contain(t, scripts, "\nexec "+bare.Replace(command)+"\n", "%s: no script runs %q", name, command)
 		}
 	}
-	if found < 15 {
-		t.Errorf("the topics have %d commands", found)
-	}
+	must.True(t, found >= 15, "the topics have %d commands", found)
 }

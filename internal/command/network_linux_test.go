@@ -28,9 +28,7 @@ func TestANetworkWithNoOtherWayOut(t *testing.T) {
 	cmd := exec.Command("unshare", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", testkit.RaceOptions}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s\nNetwork namespaces need root, or a kernel that gives them to users", err, out)
-	}
+	must.Need(t, err == nil, "%v\n%s\nNetwork namespaces need root, or a kernel that gives them to users", err, out)
 	got := string(out)
 	for _, want := range []string{
 		"routes: 172.20.0.0/24 dev eth0",

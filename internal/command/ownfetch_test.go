@@ -52,7 +52,6 @@ func TestHeedsOwnFetchPassesTheProxyThatAsks(t *testing.T) {
 			return true
 		})
 	}
-	if fetched.Load() != 1 || marked.Load() != 0 {
-		t.Errorf("the site was asked %d times for robots.txt, and saw the mark %d times; want 1 and 0", fetched.Load(), marked.Load())
-	}
+	must.True(t, fetched.Load() == 1 && marked.Load() == 0,
+		"the site was asked %d times for robots.txt, and saw the mark %d times; want 1 and 0", fetched.Load(), marked.Load())
 }

@@ -30,9 +30,8 @@ and 3 further requests
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 	out.Reset()
-	if err := printWaiters(&out, sites[1:]); err != nil || out.Len() > 0 {
-		t.Errorf("nothing waits, and it prints %q, %v", &out, err)
-	}
+	err := printWaiters(&out, sites[1:])
+	must.True(t, err == nil && out.Len() <= 0, "nothing waits, and it prints %q, %v", &out, err)
 	sites[0].Waiters, sites[0].Waiting = nil, 0
 	for range 3 * maxWaiters {
 		sites[0].Waiters = append(sites[0].Waiters, waiter)
@@ -46,7 +45,6 @@ and 3 further requests
 
 func TestStatusNamesOnePausedSite(t *testing.T) {
 	t.Parallel()
-	if got, want := turnsWords(&pace.Counts{Left: 1, Holds: 1}), "0 given, 0 waited 0s in all, 0 refused with a Retry-After, 1 left before theirs came, 0 waiting now; 1 answer paused a site"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	got, want := turnsWords(&pace.Counts{Left: 1, Holds: 1}), "0 given, 0 waited 0s in all, 0 refused with a Retry-After, 1 left before theirs came, 0 waiting now; 1 answer paused a site"
+	must.True(t, got == want, "%q, want %q", got, want)
 }

@@ -35,15 +35,9 @@ func TestHelp_UsesThePagerOnATerminal(t *testing.T) {
 			must.OK(t, cmd.Start())
 			program.Close()
 			screen, err := io.ReadAll(person)
-			if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal without programs ends
-				t.Fatal(err)
-			}
-			if err := cmd.Wait(); err != nil {
-				t.Error(err)
-			}
-			if string(screen) != c.want {
-				t.Errorf("the terminal shows\n%s\nwant\n%s", screen, c.want)
-			}
+			must.Need(t, err == nil || errors.Is(err, syscall.EIO), "%v", err) // how a terminal without programs ends
+			must.OK(t, cmd.Wait())
+			must.True(t, string(screen) == c.want, "the terminal shows\n%s\nwant\n%s", screen, c.want)
 		})
 	}
 }

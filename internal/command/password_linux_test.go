@@ -36,9 +36,8 @@ func TestConfigPassword_IsNotShownWhileItIsTyped(t *testing.T) {
 			for line, err := "", error(nil); err == nil; shown += line {
 				line, err = screen.ReadString('\n')
 			}
-			if err := cmd.Wait(); (err == nil) != c.right {
-				t.Errorf("ends with %v", err)
-			}
+			err := cmd.Wait()
+			must.True(t, (err == nil) == c.right, "ends with %v", err)
 			if strings.Contains(shown, "sesam") || strings.HasPrefix(out.String(), "ann:$2") != c.right || strings.Contains(shown, "are not the same") == c.right {
 				t.Errorf("shows %q and prints %q", shown, out.String())
 			}

@@ -115,15 +115,13 @@ func sums(t *testing.T, out []byte) (bySite map[string][2]int64, total planned) 
 	bySite = map[string][2]int64{}
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p planned
-		if err := d.Decode(&p); err != nil {
-			t.Fatalf("%v: %.300s", err, out)
-		}
+		err := d.Decode(&p)
+		must.Need(t, err == nil, "%v: %.300s", err, out)
 		if p.Total != nil {
 			return bySite, p
 		}
-		if _, twice := bySite[p.Site]; twice || p.Allowed+p.Refused != p.Pages {
-			t.Errorf("%+v, twice %v", p, twice)
-		}
+		_, twice := bySite[p.Site]
+		must.True(t, !twice && p.Allowed+p.Refused == p.Pages, "%+v, twice %v", p, twice)
 		bySite[p.Site] = [2]int64{p.Pages, p.Refused}
 	}
 	t.Fatalf("there is no total: %.300s", out)
@@ -136,9 +134,7 @@ func statusOf(t *testing.T, cmd *exec.Cmd) (status int, out []byte) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
-	if cmd.ProcessState == nil || errs.Len() > 0 {
-		t.Fatalf("%v\n%s", err, &errs)
-	}
+	must.Need(t, cmd.ProcessState != nil && errs.Len() == 0, "%v\n%s", err, &errs)
 	return cmd.ProcessState.ExitCode(), out
 }
 
@@ -181,9 +177,8 @@ func TestPlan_SumsAreThoseOfCheck(t *testing.T) {
 		status, out := statusOf(t, p.heed("plan", "--json", "--agent", "PlanBot/1.0", "list"))
 		got, total := sums(t, out)
 		same(what, got, times)
-		if status != 1 || total.Total[0].Counts["allowed"] == 0 || total.NotJudged != 0 || total.Sites != int64(sites) {
-			t.Errorf("%s: status %d, %+v", what, status, total)
-		}
+		must.True(t, status == 1 && total.Total[0].Counts["allowed"] != 0 && total.NotJudged == 0 && total.Sites == int64(sites),
+			"%s: status %d, %+v", what, status, total)
 	}
 	plan("plan", 1)
 	same("check --batch", l.batch(t, p, ofEach), 2)
@@ -290,16 +285,12 @@ func TestPlan_SitemapsOfASiteHaveABudget(t *testing.T) {
 	program.Close()
 	screen, _ := io.ReadAll(person) // how a terminal without programs ends is an error
 	_ = cmd.Wait()                  // its status follows
-	if status := cmd.ProcessState.ExitCode(); status != 1 || asked.Load() != 1 {
-		t.Errorf("status %d, %d sitemaps were requested", status, asked.Load())
-	}
-	if want := fmt.Sprintf("waiting for http://%s/map0.xml for 1s", at.Addr()); !strings.Contains(string(screen), want) {
-		t.Errorf("the terminal has no %q:\n%s", want, screen)
-	}
+	status := cmd.ProcessState.ExitCode()
+	must.True(t, status == 1 && asked.Load() == 1, "status %d, %d sitemaps were requested", status, asked.Load())
+	want := fmt.Sprintf("waiting for http://%s/map0.xml for 1s", at.Addr())
+	must.True(t, strings.Contains(string(screen), want), "the terminal has no %q:\n%s", want, screen)
 	for _, want := range []string{"takes longer than --sitemap-time", "200 ", " 2 "} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
+		must.Contain(t, out.String(), want)
 	}
 }
 
@@ -365,8 +356,7 @@ func TestPlan_ACrawlIsAsPlanned(t *testing.T) {
 	for i, delay := range delays {
 		was := bySite[strings.Join(strings.SplitN(pages[100*i], "/", 4)[:3], "/")]
 		t.Logf("delay %s s: planned are %d refused, %d requests in %.1f s; there were %d and %d in %.1f s", delay, was.Refused, was.Requested, was.Seconds, refused[i], seen[i].Load(), took[i].Seconds())
-		if was.Refused != 19 || refused[i] != was.Refused || seen[i].Load() != was.Requested {
-			t.Errorf("delay %s: planned %+v, refused %d, requested %d", delay, was, refused[i], seen[i].Load())
-		}
+		must.True(t, was.Refused == 19 && refused[i] == was.Refused && seen[i].Load() == was.Requested,
+			"delay %s: planned %+v, refused %d, requested %d", delay, was, refused[i], seen[i].Load())
 	}
 }

@@ -59,9 +59,8 @@ func TestPlan_WrongInput(t *testing.T) {
 		{"", "--agent x --client nobody " + list, "--client: there is no [[client]] called nobody in the built-in settings\nIt has no [[client]]: add one, or name another file with --config"},
 	} {
 		s := heed(t, c.stdin, append([]string{"plan", "--local"}, strings.Fields(c.args)...)...)
-		if s.status != console.ExitUsage || !strings.HasPrefix(s.errors, "heed: "+c.want) {
-			t.Errorf("heed plan %s: status %d, stderr %q, want %q", c.args, s.status, s.errors, c.want)
-		}
+		must.True(t, s.status == console.ExitUsage && strings.HasPrefix(s.errors, "heed: "+c.want),
+			"heed plan %s: status %d, stderr %q, want %q", c.args, s.status, s.errors, c.want)
 	}
 }
 
@@ -72,9 +71,8 @@ func TestPlan_LeavesNoFileOfAPlanWithoutPages(t *testing.T) {
 	list, allowed, refused := testkit.Write(t, filepath.Join(dir, "list"), "h.test/\n"), filepath.Join(dir, "allowed"), filepath.Join(dir, "refused")
 	for range 2 {
 		s := heed(t, "", "plan", "--local", "--agent", "x", "--write", allowed, "--write-refused", refused, list)
-		if s.status != console.ExitUsage || !strings.HasPrefix(s.errors, "heed: the lists name no page: ") {
-			t.Errorf("status %d, stderr %q", s.status, s.errors)
-		}
+		must.True(t, s.status == console.ExitUsage && strings.HasPrefix(s.errors, "heed: the lists name no page: "),
+			"status %d, stderr %q", s.status, s.errors)
 	}
 }
 
@@ -102,9 +100,8 @@ func TestPlan_OfWhatHeedRecordedHasTheSamePages(t *testing.T) {
 	for name, file := range files {
 		allowed, refused := filepath.Join(t.TempDir(), "allowed"), filepath.Join(t.TempDir(), "refused")
 		s := heed(t, "", "plan", "--agent", "Go-http-client", "--local", "--from-log", file, "--write", allowed, "--write-refused", refused)
-		if !strings.Contains(s.out, "1 allowed") || !strings.Contains(s.out, "1 refused by rule") {
-			t.Errorf("%s: %+v", name, s)
-		}
+		must.True(t, strings.Contains(s.out, "1 allowed") && strings.Contains(s.out, "1 refused by rule"),
+			"%s: %+v", name, s)
 		if got := testkit.Read(t, allowed) + testkit.Read(t, refused); !strings.Contains(got, site.URL+"/open\n") || !strings.Contains(got, site.URL+"/private/x") {
 			t.Errorf("%s: %q", name, got)
 		}

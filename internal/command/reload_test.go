@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const (
@@ -104,16 +105,12 @@ func reloadSettings(o *testkit.Origin, timeout string, v verdicts) string {
 // reload puts the settings in force and learns their hash.
 func (s *reloadStory) reload(text string) {
 	s.Helper()
-	if err := os.WriteFile(s.heed.File, []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	must.OK(s, os.WriteFile(s.heed.File, []byte(text), 0o600))
 	cmd := exec.Command(testkit.Binary(s), "reload")
 	cmd.Env = append(os.Environ(), "HEED_STATE="+s.heed.State)
 	out, err := cmd.CombinedOutput()
 	hash := regexp.MustCompile(`in force.* \(([0-9a-f]{12})\)`).FindSubmatch(out)
-	if err != nil || hash == nil {
-		s.Fatalf("reload: %v\n%s", err, out)
-	}
+	must.Need(s, err == nil && hash != nil, "reload: %v\n%s", err, out)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.by[string(hash[1])] = s.texts[text]
@@ -192,14 +189,12 @@ func (s *reloadStory) compare() {
 	if len(s.wrong) > 0 {
 		s.Errorf("%d of %d records are not explained by the settings they name, such as %s", len(s.wrong), len(s.lines), s.wrong[0])
 	}
-	if len(s.lines) != reloadRequests() || len(settings) < 2 { // how many of them saw requests is the machine's to say
-		s.Errorf("%d requests are recorded, under %v", len(s.lines), settings)
-	}
+	must.True(s, len(s.lines) == reloadRequests() && len(settings) >= 2,
+		"%d requests are recorded, under %v", len(s.lines), settings) // how many of them saw requests is the machine's to say
 	for what, n := range s.recorded {
 		got, ok := s.got.Load(what)
-		if !ok || got.(*atomic.Int64).Load() != n {
-			s.Errorf("%s: %d times in the record, %v in the clients' eyes", what, n, got)
-		}
+		must.True(s, ok && got.(*atomic.Int64).Load() == n,
+			"%s: %d times in the record, %v in the clients' eyes", what, n, got)
 	}
 	s.Logf("%d requests under %v", len(s.lines), settings)
 }

@@ -33,25 +33,21 @@ func TestCheckAsksTheHeedThatRuns(t *testing.T) {
 		want := regexp.MustCompile(`^refuse ` + site.URL + `/private  rule: line 2, Disallow: /private, group \* \(by the running heed's copy, \d+s old\)
 allow  ` + site.URL + `/robots.txt  robots-txt: robots.txt itself may always be fetched
 $`)
-		if s.status != console.ExitNo || !want.MatchString(s.out) || s.errors != "" {
-			t.Errorf("%+v", s)
-		}
+		must.True(t, s.status == console.ExitNo && want.MatchString(s.out) && s.errors == "", "%+v", s)
 	}
 	if got := asked.Load(); got != 1 {
 		t.Errorf("the site was asked %d times", got)
 	}
 	s := heed(t, `{"agent":"x","url":"`+site.URL+`/private"}`, "check", "--batch")
-	if s.status != 0 || !strings.Contains(s.out, `"allowed":false`) || asked.Load() != 1 {
-		t.Errorf("batch: %+v, the site was asked %d times", s, asked.Load())
-	}
+	must.True(t, s.status == 0 && strings.Contains(s.out, `"allowed":false`) && asked.Load() == 1,
+		"batch: %+v, the site was asked %d times", s, asked.Load())
 	if s := heed(t, "", "check", "--explain", "--agent", "GoodBot/2", site.URL+"/private"); s.status != 0 || !strings.Contains(s.out, "by the running heed's copy, ") || !strings.Contains(s.out, "line 5: Allow: / (1 octet) <- the only one that fits") {
 		t.Errorf("%+v", s)
 	}
 	s = heed(t, "", "check", "--json", "--agent", "x", site.URL+"/")
 	var got control.Judgement
-	if err := json.Unmarshal([]byte(s.out), &got); err != nil || got.By != "heed" || got.Robots != site.URL+"/robots.txt" || !got.Allowed {
-		t.Errorf("%+v, %v", s, err)
-	}
+	err := json.Unmarshal([]byte(s.out), &got)
+	must.True(t, err == nil && got.By == "heed" && got.Robots == site.URL+"/robots.txt" && got.Allowed, "%+v, %v", s, err)
 	if s := heed(t, "", "check", "--agent", "x", "site.test"); s.status != console.ExitUsage || !strings.Contains(s.errors, `"site.test" is not the URL of a site`) {
 		t.Errorf("no URL: %+v", s)
 	}
@@ -62,9 +58,8 @@ $`)
 		asked        int32
 	}{{"--local", "by the stored copy", 1}, {"--fresh", "asked just now", 2}} {
 		s := heed(t, "", "check", c.flag, "--agent", "x", site.URL+"/private")
-		if s.status != console.ExitNo || !strings.Contains(s.out, c.source) || asked.Load() != c.asked {
-			t.Errorf("%s: %+v, the site was asked %d times", c.flag, s, asked.Load())
-		}
+		must.True(t, s.status == console.ExitNo && strings.Contains(s.out, c.source) && asked.Load() == c.asked,
+			"%s: %+v, the site was asked %d times", c.flag, s, asked.Load())
 	}
 }
 
@@ -105,9 +100,8 @@ func TestCheckAppliesWhatWasSettled(t *testing.T) {
 		{"https://api.test/v1", `allow  %s  not-a-crawl: a service that programs call, not a site they crawl (a registry)`, []string{"--agent", "x"}},
 	} {
 		got := heed(t, "", append(append([]string{"check"}, c.args...), c.url)...)
-		if want := strings.ReplaceAll(c.want, "%s", c.url); !strings.HasPrefix(got.out, want) {
-			t.Errorf("%v: %+v, want %s", c.args, got, want)
-		}
+		want := strings.ReplaceAll(c.want, "%s", c.url)
+		must.True(t, strings.HasPrefix(got.out, want), "%v: %+v, want %s", c.args, got, want)
 	}
 	explained := heed(t, "", "check", "--explain", "--agent", "x", site.URL+"/private/feed/1")
 	if !strings.Contains(strings.Join(strings.Fields(explained.out), " "), "an exception of the operator's, lets it through whatever the rules say (letter 14)") {
@@ -115,9 +109,8 @@ func TestCheckAppliesWhatWasSettled(t *testing.T) {
 	}
 	var pinned control.Judgement
 	s := heed(t, "", "check", "--json", "--agent", "Mozilla/5.0 Chrome/130", site.URL+"/private")
-	if err := json.Unmarshal([]byte(s.out), &pinned); err != nil || pinned.Client != "shop" {
-		t.Errorf("pinned: %+v, %v", s, err)
-	}
+	err := json.Unmarshal([]byte(s.out), &pinned)
+	must.True(t, err == nil && pinned.Client == "shop", "pinned: %+v, %v", s, err)
 	if s := heed(t, "", "check", "--client", "unknown", "--agent", "x", site.URL); s.status != console.ExitUsage || !strings.Contains(s.errors, "no [[client]] called unknown") {
 		t.Errorf("unknown client: %+v", s)
 	}
@@ -139,26 +132,22 @@ func TestWhatDidNotHappenIsSaidSo(t *testing.T) {
 	}
 	settings := testkit.Read(t, h.File)
 	testkit.Write(t, h.File, settings+"nonsense = 1\n")
-	if s := heed(t, "", "reload"); s.status == 0 {
-		t.Errorf("%+v", s)
-	}
+	s := heed(t, "", "reload")
+	must.True(t, s.status != 0, "%+v", s)
 	if s := heed(t, "", "status"); s.status != console.ExitNo || !strings.Contains(s.out+s.errors, "the settings were not reloaded on ") || !strings.Contains(s.out+s.errors, "nonsense") {
 		t.Errorf("%+v", s)
 	}
 	testkit.Write(t, h.File, settings+"[audit]\nmax_size = \"1GiB\"\n")
-	if s := heed(t, "", "reload"); s.status == 0 {
-		t.Errorf("%+v", s)
-	}
+	s = heed(t, "", "reload")
+	must.True(t, s.status != 0, "%+v", s)
 	if s := heed(t, "", "status"); !strings.Contains(s.out+s.errors, "these changes need a restart: audit.max_size; Restart heed, or undo them and reload again\n") {
 		t.Errorf("%+v", s)
 	}
 	testkit.Write(t, h.File, settings)
-	if s := heed(t, "", "reload"); s.status != 0 {
-		t.Errorf("%+v", s)
-	}
-	if s := heed(t, "", "status"); s.status != 0 || strings.Contains(s.out, "not reloaded") {
-		t.Errorf("%+v", s)
-	}
+	s = heed(t, "", "reload")
+	must.True(t, s.status == 0, "%+v", s)
+	s = heed(t, "", "status")
+	must.True(t, s.status == 0 && !strings.Contains(s.out, "not reloaded"), "%+v", s)
 }
 
 // A file that is no robots.txt does not allow everything.
@@ -175,8 +164,7 @@ func TestAFileThatIsNoRobotsIsRefused(t *testing.T) {
 	}
 	for _, text := range []string{"", "# nothing\n\n", "Disalow: /x", "Sitemap: https://example.org/s"} {
 		file := testkit.Write(t, filepath.Join(dir, "robots.txt"), text)
-		if s := heed(t, "", "check", "--robots", file, "--agent", "x", "https://example.org/"); s.status != 0 {
-			t.Errorf("%q: %+v", text, s)
-		}
+		s := heed(t, "", "check", "--robots", file, "--agent", "x", "https://example.org/")
+		must.True(t, s.status == 0, "%q: %+v", text, s)
 	}
 }

@@ -290,9 +290,7 @@ func (s *story) holder(state string) int {
 		return 0 // it was free, and is again when the file is closed
 	}
 	var held struct{ PID int }
-	if err := json.NewDecoder(file).Decode(&held); err != nil {
-		s.t.Fatalf("the lock does not say who holds it: %v", err)
-	}
+	must.OK(s.t, json.NewDecoder(file).Decode(&held), "the lock does not say who holds it")
 	return held.PID
 }
 
@@ -304,9 +302,8 @@ func (s *story) replays() {
 		return // nothing was decided
 	}
 	out, err := exec.Command(testkit.Binary(s.t), "audit", "replay", record).CombinedOutput()
-	if status := (*exec.ExitError)(nil); errors.As(err, &status) && status.ExitCode() == 1 {
-		s.t.Errorf("not every decision comes out again:\n%s", out)
-	}
+	status := (*exec.ExitError)(nil)
+	must.True(s.t, !errors.As(err, &status) || status.ExitCode() != 1, "not every decision comes out again:\n%s", out)
 }
 
 // endBackground ends the heeds that `heed run` left behind and waits until
@@ -320,9 +317,7 @@ func (s *story) endBackground() {
 		}
 		s.end(pid, filepath.Join(state, "lock"))
 		log, err := os.ReadFile(filepath.Join(state, "background.log"))
-		if err != nil {
-			s.t.Errorf("the background heed's log: %v", err)
-		}
+		must.OK(s.t, err, "the background heed's log")
 		must.Lack(s.t, string(log), "DATA RACE", "the background heed has a data race")
 	}
 }
@@ -331,10 +326,6 @@ func (s *story) endBackground() {
 func (s *story) end(pid int, lock string) {
 	file := must.Get(os.Open(lock))(s.t)
 	defer file.Close()
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		s.t.Errorf("ending the background heed: %v", err)
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		s.t.Errorf("waiting for its end: %v", err)
-	}
+	must.OK(s.t, syscall.Kill(pid, syscall.SIGTERM), "ending the background heed")
+	must.OK(s.t, syscall.Flock(int(file.Fd()), syscall.LOCK_EX), "waiting for its end")
 }

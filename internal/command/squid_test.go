@@ -59,10 +59,7 @@ func squidAsks(t *testing.T, https bool) {
 	heeds := []*testkit.Heed{start()}
 	squid := func() *http.Client { return s.client(t, s.lines(t, "# squid.conf")) }
 	ask := func(c *http.Client, method, path string, body []byte) (status int, proxyStatus, text string) {
-		req, err := http.NewRequest(method, s.base+path, bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest(method, s.base+path, bytes.NewReader(body)))(t)
 		resp, err := c.Do(req)
 		if err != nil {
 			return 0, "", err.Error()
@@ -77,12 +74,10 @@ func squidAsks(t *testing.T, https bool) {
 	page := func(path string) string { return fmt.Sprintf("%s %x", path, empty) }
 
 	c := squid()
-	if status, _, text := ask(c, "GET", "/page", nil); status != 200 || text != page("/page") {
-		t.Errorf("a page: %d %s", status, text)
-	}
-	if status, _, text := ask(c, "POST", "/upload", upload); status != 200 || text != fmt.Sprintf("/upload %x", sha256.Sum256(upload)) {
-		t.Errorf("an upload: %d %s", status, text)
-	}
+	status, _, text := ask(c, "GET", "/page", nil)
+	must.True(t, status == 200 && text == page("/page"), "a page: %d %s", status, text)
+	status, _, text = ask(c, "POST", "/upload", upload)
+	must.True(t, status == 200 && text == fmt.Sprintf("/upload %x", sha256.Sum256(upload)), "an upload: %d %s", status, text)
 	if status, proxyStatus, text := ask(c, "GET", "/private/canary", nil); status != 403 || !strings.Contains(proxyStatus, "error=http_request_denied") || !strings.Contains(text, "Disallow: /private") {
 		t.Errorf("a canary: %d %s %s", status, proxyStatus, text)
 	}
@@ -91,9 +86,8 @@ func squidAsks(t *testing.T, https bool) {
 	}
 	if !https {
 		c.Transport.(*http.Transport).ProxyConnectHeader = http.Header{"User-Agent": {"tunnels/1.0"}}
-		if resp, err := c.Get("https://site.test/"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
-			t.Errorf("a CONNECT: %v, %v", resp, err)
-		}
+		resp, err := c.Get("https://site.test/")
+		must.True(t, err != nil && strings.Contains(err.Error(), "Forbidden"), "a CONNECT: %v, %v", resp, err)
 	}
 
 	// Under load, heed ends and begins again.
@@ -126,27 +120,21 @@ func squidAsks(t *testing.T, https bool) {
 
 	heeds[1].Signal(syscall.SIGKILL)
 	heeds[1].Exit()
-	if status, proxyStatus, _ := ask(c, "GET", "/without-heed", nil); status != 500 || proxyStatus != "" {
-		t.Errorf("without heed: %d %s", status, proxyStatus)
-	}
+	status, proxyStatus, _ := ask(c, "GET", "/without-heed", nil)
+	must.True(t, status == 500 && proxyStatus == "", "without heed: %d %s", status, proxyStatus)
 	heeds = append(heeds, start())
-	if status, _, text := ask(squid(), "GET", "/again", nil); status != 200 || text != page("/again") {
-		t.Errorf("both are here again: %d %s", status, text)
-	}
+	status, _, text = ask(squid(), "GET", "/again", nil)
+	must.True(t, status == 200 && text == page("/again"), "both are here again: %d %s", status, text)
 	heeds[2].Signal(syscall.SIGTERM)
 	heeds[2].Exit()
 
 	allowed := map[string]bool{}
 	list := exec.Command(testkit.Binary(t), "audit", "list", "--json", filepath.Join(state, "audit.db"))
 	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("heed audit list: %v", err)
-	}
+	must.OK(t, err, "heed audit list")
 	for line := range strings.Lines(string(out)) {
 		var d struct{ Method, URL, Verdict string }
-		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		must.OK(t, json.Unmarshal([]byte(line), &d), "%q", line)
 		if d.Verdict == "allow" {
 			allowed[d.Method+" "+strings.TrimPrefix(d.URL, s.base)] = true
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A client with a purpose is served behind a Squid that also brings heed the answers, with the
@@ -113,23 +114,16 @@ func squidAnswers(t *testing.T, https bool) {
 	}
 	ask := func(c *http.Client, agent, method, path string, fields ...string) answer {
 		t.Helper()
-		req, err := http.NewRequest(method, s.base+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest(method, s.base+path, nil))(t)
 		req.Header.Set("User-Agent", agent)
 		if len(fields) > 0 {
 			req.Header.Set(fields[0], fields[1])
 		}
 		resp, err := c.Do(req)
-		if err != nil {
-			t.Fatalf("%s %s: %v", method, path, err)
-		}
+		must.OK(t, err, "%s %s", method, path)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Errorf("%s %s: %v", method, path, err)
-		}
+		must.True(t, err == nil, "%s %s: %v", method, path, err)
 		return answer{resp.StatusCode, string(body), resp.Header}
 	}
 	refused := func(a answer) bool {
@@ -156,27 +150,23 @@ func squidAnswers(t *testing.T, https bool) {
 					t.Logf("%s %s: %s", method, p.path, a.header.Get("X-Squid-Error"))
 					a = ask(c, "Trainer/1.0", method, p.path)
 				}
-				if !refused(a) || strings.Contains(a.body, "text") && method == "HEAD" {
-					t.Errorf("%s %s is not refused: %d %q", method, p.path, a.status, a.header["X-Squid-Error"])
-				}
+				must.True(t, refused(a) && (!strings.Contains(a.body, "text") || method != "HEAD"),
+					"%s %s is not refused: %d %q", method, p.path, a.status, a.header["X-Squid-Error"])
 			} else if a.status != 200 || a.body != sent {
 				t.Errorf("%s %s: %d, %d octets, want 200, %d", method, p.path, a.status, len(a.body), len(sent))
 			}
 		}
 	}
 	if testkit.Full { // five seconds, after which it counts as not read: Squid sends no more of it
-		if a := ask(c, "Trainer/1.0", "GET", "/longest-head"); !refused(a) {
-			t.Errorf("a head that Squid does not bring whole: %d", a.status)
-		}
+		a := ask(c, "Trainer/1.0", "GET", "/longest-head")
+		must.True(t, refused(a), "a head that Squid does not bring whole: %d", a.status)
 	}
 	for path, want := range map[string]int{"/plain": 304, "/tag": 403, "/meta": 403} { // heed has seen what they state
-		if a := ask(c, "Trainer/1.0", "GET", path, "If-None-Match", `"1"`); a.status != want {
-			t.Errorf("a revalidation of %s: %d, want %d", path, a.status, want)
-		}
+		a := ask(c, "Trainer/1.0", "GET", path, "If-None-Match", `"1"`)
+		must.True(t, a.status == want, "a revalidation of %s: %d, want %d", path, a.status, want)
 	}
-	if a := ask(c, "Trainer/1.0", "GET", "/missing"); a.status != 404 {
-		t.Errorf("a page that is not there: %d", a.status)
-	}
+	a := ask(c, "Trainer/1.0", "GET", "/missing")
+	must.True(t, a.status == 404, "a page that is not there: %d", a.status)
 	outcomes["GET /missing"] = "answered"
 
 	// A Squid without the one or the other line gives a client with a purpose no page.
@@ -187,16 +177,13 @@ func squidAnswers(t *testing.T, https bool) {
 				kept.WriteString(line)
 			}
 		}
-		if a := ask(s.client(t, kept.String()), "Trainer/1.0", "GET", "/plain?"+without); a.status != 403 && a.status != 500 {
-			t.Errorf("without %s: %d", without, a.status)
-		}
+		a := ask(s.client(t, kept.String()), "Trainer/1.0", "GET", "/plain?"+without)
+		must.True(t, a.status == 403 || a.status == 500, "without %s: %d", without, a.status)
 	}
 	heed.Signal(syscall.SIGTERM)
 	heed.Exit()
 	out, err := exec.Command(testkit.Binary(t), "audit", "list", "--json", filepath.Join(state, "audit.db")).Output()
-	if err != nil {
-		t.Fatalf("heed audit list: %v", err)
-	}
+	must.OK(t, err, "heed audit list")
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		var d struct {
@@ -208,9 +195,7 @@ func squidAnswers(t *testing.T, https bool) {
 			}
 			Client string `json:"client_name"`
 		}
-		if err := json.Unmarshal([]byte(line), &d); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		must.OK(t, json.Unmarshal([]byte(line), &d), "%q", line)
 		request := d.Method + " " + strings.TrimPrefix(d.URL, s.base)
 		want, found := outcomes[request]
 		if d.Client != "trainer" {
@@ -226,11 +211,7 @@ func squidAnswers(t *testing.T, https bool) {
 		} else if d.Outcome.FromSite {
 			got = "answered"
 		}
-		if got != want {
-			t.Errorf("%s of %s is recorded as %s (%d), want %s", request, d.Client, got, d.Outcome.Status, want)
-		}
+		must.True(t, got == want, "%s of %s is recorded as %s (%d), want %s", request, d.Client, got, d.Outcome.Status, want)
 	}
-	if len(seen) != len(outcomes) {
-		t.Errorf("%d requests are in the record, want %d", len(seen), len(outcomes))
-	}
+	must.True(t, len(seen) == len(outcomes), "%d requests are in the record, want %d", len(seen), len(outcomes))
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // heed reaches https sites through the Squid that asks it, with the lines of the manual: the tunnel
@@ -27,9 +28,7 @@ func TestHeedsOwnTunnelPassesTheSquidThatAsks(t *testing.T) {
 	}))
 	ca, at, free := testkit.NewCA(t), testkit.FreeAddr(t), testkit.FreeAddr(t)
 	cert, err := tls.LoadX509KeyPair(ca.Leaf(t, "site.test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	site.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	site.StartTLS()
 	t.Cleanup(site.Close)
@@ -42,19 +41,11 @@ func TestHeedsOwnTunnelPassesTheSquidThatAsks(t *testing.T) {
 		return &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy}), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	}
 	for path, want := range map[string]int{"/page": 200, "/private/x": 403} { // of clients of heed, which sends through Squid
-		resp, err := client(free).Get("https://site.test:" + port + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client(free).Get("https://site.test:" + port + path))(t)
 		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s: %s, want %d", path, resp.Status, want)
-		}
+		must.True(t, resp.StatusCode == want, "%s: %s, want %d", path, resp.Status, want)
 	}
-	if fetched.Load() != 1 {
-		t.Errorf("robots.txt was fetched %d times, want once", fetched.Load())
-	}
-	if _, err := client(squid).Get("https://site.test:" + port + "/page"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
-		t.Errorf("a tunnel of a client of Squid: %v", err)
-	}
+	must.True(t, fetched.Load() == 1, "robots.txt was fetched %d times, want once", fetched.Load())
+	_, err = client(squid).Get("https://site.test:" + port + "/page")
+	must.True(t, err != nil && strings.Contains(err.Error(), "Forbidden"), "a tunnel of a client of Squid: %v", err)
 }

@@ -46,9 +46,7 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 		s := well
 		c.change(&s)
 		got := strings.Join(slices.Concat(s.NotReady(), s.Unwell()), "; ")
-		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		must.True(t, (c.want != "" || got == "") && strings.Contains(got, c.want), "%s: %q, want %q", c.name, got, c.want)
 	}
 }
 
@@ -104,9 +102,7 @@ busy client    newsbot: 3 requests, 1 refused by rule; 5.0 MiB answered; last su
 busy site      a.test: 1 request, 1 failed; 310 B answered, 2.0 KiB uploaded; no success in the hour
 in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
 `
-	if got := out.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	must.Equal(t, out.String(), want)
 }
 
 func TestStatusWithoutAHeedIsOne(t *testing.T) {
@@ -116,9 +112,8 @@ func TestStatusWithoutAHeedIsOne(t *testing.T) {
 		app := &console.App{Stdout: &out, Stderr: &errs, Now: time.Now}
 		must.Equal(t, app.Fail(c.Run(app)), 1, "%+v: status", c)
 		said := out.String() + errs.String()
-		if c.Quiet != (said == "") || c.JSON != strings.HasPrefix(said, `{"well":false`) {
-			t.Errorf("%+v: it says %q", c, said)
-		}
+		must.True(t, c.Quiet == (said == "") && c.JSON == strings.HasPrefix(said, `{"well":false`),
+			"%+v: it says %q", c, said)
 	}
 }
 
@@ -127,9 +122,8 @@ func TestStatusOfARunningHeedIsZero(t *testing.T) {
 	for _, c := range []StatusCmd{{}, {Quiet: true}, {JSON: true}} {
 		var out, errs bytes.Buffer
 		app := &console.App{Stdout: &out, Stderr: &errs, Now: time.Now}
-		if status := app.Fail(c.Run(app)); status != 0 {
-			t.Errorf("%+v: status %d: %s", c, status, errs.String())
-		}
+		status := app.Fail(c.Run(app))
+		must.True(t, status == 0, "%+v: status %d: %s", c, status, errs.String())
 		if said := out.String(); c.Quiet != (said == "") || c.JSON != strings.HasPrefix(said, `{"well":true,"why_not":[],"version"`) {
 			t.Errorf("%+v: it says %q", c, said)
 		}

@@ -68,13 +68,10 @@ func ctrlC(t *testing.T, flags []string) {
 	send(syscall.SIGCONT, syscall.SIGUSR2) // heed passes on in order: behind this one, none is left
 	after(t, screen, "second")
 	send(syscall.SIGUSR1)
-	if got := after(t, screen, "times "); got != "1." {
-		t.Errorf("the command was interrupted %q times", got)
-	}
+	must.Equal(t, after(t, screen, "times "), "1.", "times the command was interrupted")
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("the run ends with %v, want the command's status", err)
-	}
+	err := cmd.Wait()
+	must.True(t, errors.As(err, &exit) && exit.ExitCode() == 1, "the run ends with %v, want the command's status", err)
 }
 
 // A person who waits for many sites sees how far it has come.
@@ -87,8 +84,7 @@ func TestWarmShowsProgressOnATerminal(t *testing.T) {
 	t.Cleanup(release) // the site's end waits for its last answer
 	site.hold = func(string) { <-held }
 	h := testkit.Start(t, testkit.Options{Config: site.config("heed", "")})
-	list := filepath.Join(t.TempDir(), "list")
-	must.OK(t, os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600))
+	list := testkit.Write(t, filepath.Join(t.TempDir(), "list"), "http://s0.test\nhttp://s1.test\n")
 	cmd := exec.Command(testkit.Binary(t), "cache", "warm", list)
 	cmd.Env = []string{"HEED_STATE=" + h.State}
 	cmd.Stderr = program // its results go elsewhere
@@ -99,18 +95,14 @@ func TestWarmShowsProgressOnATerminal(t *testing.T) {
 		t.Helper()
 		for seen := ""; !strings.Contains(seen, want); {
 			n, err := person.Read(screen)
-			if err != nil {
-				t.Fatalf("the screen shows %q and then %v", seen, err)
-			}
+			must.OK(t, err, "the screen shows %q and then", seen)
 			seen += string(screen[:n])
 		}
 	}
 	shows("heed: 0 of 2 sites, 0 could not be asked")
 	release()
 	shows("heed: 2 of 2 sites, 0 could not be asked\r\n")
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, cmd.Wait())
 }
 
 // A site's owner reads in colours what a site wrote, and the terminal obeys
@@ -137,8 +129,6 @@ func TestOnATerminalOnlyHeedsOwnColoursAreObeyed(t *testing.T) {
 		for _, own := range []string{"\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m", "\r\n"} {
 			shown = strings.ReplaceAll(shown, own, "")
 		}
-		if strings.ContainsAny(shown, "\x1b\u009b\u202e\x7f") {
-			t.Errorf("%q: %q", args[0], shown)
-		}
+		must.True(t, !strings.ContainsAny(shown, "\x1b\u009b\u202e\x7f"), "%q: %q", args[0], shown)
 	}
 }

@@ -50,15 +50,13 @@ ports = [%s]
 		if status, proxyStatus, body := answer(t, c, site+"/page.txt"); status != http.StatusOK || body != "a page" {
 			t.Errorf("%s/page.txt is answered with %d %s %q", site, status, proxyStatus, body)
 		}
-		if status, _, _ := answer(t, c, site+"/private.txt"); status != http.StatusForbidden {
-			t.Errorf("%s/private.txt is answered with %d", site, status)
-		}
+		status, _, _ := answer(t, c, site+"/private.txt")
+		must.True(t, status == http.StatusForbidden, "%s/private.txt is answered with %d", site, status)
 	}
 	tunnelled := client(t, h)
 	tunnelled.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: other.o.CA.Pool()}
-	if status, _, body := answer(t, tunnelled, other.tunnel+"/page.txt"); status != http.StatusOK || body != "a page" {
-		t.Errorf("the tunnel through SOCKS gives %d %q", status, body)
-	}
+	status, _, body := answer(t, tunnelled, other.tunnel+"/page.txt")
+	must.True(t, status == http.StatusOK && body == "a page", "the tunnel through SOCKS gives %d %q", status, body)
 	if log := squid.Log(); strings.Contains(log, "near.test") || strings.Contains(log, "localhost") {
 		t.Errorf("Squid was asked for what goes another way:\n%s", log)
 	}
@@ -162,9 +160,8 @@ func TestWhichCertificatesOfAHostAreAccepted(t *testing.T) {
 		case x.failure != "" && (status != http.StatusBadGateway || !strings.Contains(proxyStatus, "error="+x.failure)):
 			t.Errorf("%s is answered with %d %s %q, want 502 %s", x.host, status, proxyStatus, body, x.failure)
 		}
-		if status, _, _ := answer(t, c, "https://"+x.host+"/private"); x.failure == "" && status != http.StatusForbidden {
-			t.Errorf("%s/private is answered with %d", x.host, status)
-		}
+		status, _, _ = answer(t, c, "https://"+x.host+"/private")
+		must.True(t, x.failure != "" || status == http.StatusForbidden, "%s/private is answered with %d", x.host, status)
 	}
 	// In TLS 1.3 a site says after the handshake that it wants another certificate,
 	// and HTTP/2 may keep to itself what it said.
@@ -207,8 +204,7 @@ func TestFilesOfAHostsWayThatDoNotFit(t *testing.T) {
 		h := testkit.Launch(t, testkit.Options{Config: testkit.AnyPort + "[[host]]\nmatch = [\"a.test\", \"b.test\"]\n" + settings + "\n"})
 		status, said := h.Exit(), h.Stderr()
 		entry := strings.Contains(said, "proxy.toml:4: host.") || strings.Contains(said, "the [[host]] of a.test, b.test: ")
-		if status == 0 || !entry || !strings.Contains(said, want) {
-			t.Errorf("with %s heed ends with %d:\n%s", settings, status, said)
-		}
+		must.True(t, status != 0 && entry && strings.Contains(said, want),
+			"with %s heed ends with %d:\n%s", settings, status, said)
 	}
 }

@@ -78,18 +78,16 @@ func (f *far) visit(t *testing.T, options testkit.Options) string {
 	h := testkit.Start(t, options)
 	c := trusting(t, h)
 	for _, site := range []string{f.web, f.secure} {
-		if status, _, body := answer(t, c, site+"/page.txt"); status != http.StatusOK || body != "a page" {
-			t.Errorf("%s/page.txt is answered with %d %q", site, status, body)
-		}
+		status, _, body := answer(t, c, site+"/page.txt")
+		must.True(t, status == http.StatusOK && body == "a page", "%s/page.txt is answered with %d %q", site, status, body)
 		if status, _, body := answer(t, c, site+"/private.txt"); status != http.StatusForbidden || !strings.Contains(body, "robots.txt") {
 			t.Errorf("%s/private.txt is answered with %d %q", site, status, body)
 		}
 	}
 	direct := client(t, h)
 	direct.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: f.o.CA.Pool()} // it sees the site's own certificate
-	if status, _, body := answer(t, direct, f.tunnel+"/page.txt"); status != http.StatusOK || body != "a page" {
-		t.Errorf("the tunnel to %s gives %d %q", f.tunnel, status, body)
-	}
+	status, _, body := answer(t, direct, f.tunnel+"/page.txt")
+	must.True(t, status == http.StatusOK && body == "a page", "the tunnel to %s gives %d %q", f.tunnel, status, body)
 	barred := client(t, h)
 	barred.Transport.(*http.Transport).ProxyConnectHeader = http.Header{"User-Agent": {"barred/1.0"}}
 	if _, err := barred.Get(f.tunnel + "/page.txt"); err == nil || !strings.Contains(err.Error(), "Forbidden") && !strings.Contains(err.Error(), "robots.txt") {
@@ -100,9 +98,7 @@ func (f *far) visit(t *testing.T, options testkit.Options) string {
 	h.Exit()
 	for _, name := range []string{f.web, f.secure} {
 		u, _ := url.Parse(name)
-		if len(f.o.HitsOf(u.Hostname(), "/private.txt")) > 0 {
-			t.Error("a refused address reached the site")
-		}
+		must.True(t, len(f.o.HitsOf(u.Hostname(), "/private.txt")) == 0, "a refused address reached the site")
 	}
 	must.Lack(t, h.Stderr(), testkit.UpstreamPassword, "the log contains the password")
 	return h.Stderr()
@@ -159,8 +155,7 @@ func TestTheUpstreamProxyAndItsPasswordMayStandElsewhere(t *testing.T) {
 	f := newFar(t, "site.test", "tunnel.test")
 	squid := testkit.NewSquid(t, f.o.CA, true, "site.test", "tunnel.test")
 	u := url.URL{Scheme: "http", Host: squid.Addr, User: credentials(true)}
-	secret := filepath.Join(t.TempDir(), "upstream")
-	must.OK(t, os.WriteFile(secret, []byte(u.String()+"\n"), 0o600))
+	secret := testkit.Write(t, filepath.Join(t.TempDir(), "upstream"), u.String()+"\n")
 	f.visit(t, testkit.Options{Config: f.config("file:"+secret, "")})
 	f.visit(t, testkit.Options{Config: f.config("env:NEXT_PROXY", ""), Env: []string{"NEXT_PROXY=" + u.String()}})
 
@@ -196,18 +191,14 @@ func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
 			h := testkit.Start(t, testkit.Options{Config: f.config(upstream, "")})
 			c := trusting(t, h)
 			status, proxyStatus, body := answer(t, c, f.secure+"/page.txt")
-			if status != http.StatusBadGateway || !strings.Contains(proxyStatus, "error="+want) {
-				t.Errorf("%d, Proxy-Status %s\n%s", status, proxyStatus, body)
-			}
+			must.True(t, status == http.StatusBadGateway && strings.Contains(proxyStatus, "error="+want),
+				"%d, Proxy-Status %s\n%s", status, proxyStatus, body)
 			must.Contain(t, body, "[upstream] proxy", "the answer does not say whose fault it is")
-			if strings.Contains(body, "wrong") || strings.Contains(h.Stderr(), "wrong") {
-				t.Errorf("the answer or the log contains the password:\n%s\n%s", body, h.Stderr())
-			}
+			must.True(t, !strings.Contains(body, "wrong") && !strings.Contains(h.Stderr(), "wrong"),
+				"the answer or the log contains the password:\n%s\n%s", body, h.Stderr())
 		})
 	}
-	if hits := len(f.o.HitsOf("site.test", "/page.txt")); hits > 0 {
-		t.Errorf("the site was reached %d times", hits)
-	}
+	must.Equal(t, len(f.o.HitsOf("site.test", "/page.txt")), 0, "times the site was reached")
 }
 
 // An upstream proxy that refuses heed's credentials is named by every answer, and makes
@@ -245,11 +236,9 @@ func TestUpstream_WrongCredentialsAreTheProxysAndEndWithAReload(t *testing.T) {
 		t.Errorf("reload: status %d:\n%s", status, out)
 	}
 	for _, site := range []string{f.web, f.secure} {
-		if status, _, body := answer(t, c, site+"/page.txt"); status != http.StatusOK || body != "a page" {
-			t.Errorf("%s after the reload: status %d\n%s", site, status, body)
-		}
+		status, _, body := answer(t, c, site+"/page.txt")
+		must.True(t, status == http.StatusOK && body == "a page", "%s after the reload: status %d\n%s", site, status, body)
 	}
-	if status, out := heed("status"); status != 0 {
-		t.Errorf("after the reload: status %d:\n%s", status, out)
-	}
+	status, out := heed("status")
+	must.True(t, status == 0, "after the reload: status %d:\n%s", status, out)
 }

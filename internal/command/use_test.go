@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/andybalholm/brotli"
@@ -26,9 +25,7 @@ import (
 func TestPagesAreTheSameForClientsWithAPurpose(t *testing.T) {
 	t.Parallel()
 	heads, err := filepath.Glob(filepath.Join(testkit.Root(t), "internal/judge/signal/testdata/heads/*.html"))
-	if err != nil || len(heads) < 30 {
-		t.Fatalf("%d heads, %v", len(heads), err)
-	}
+	must.Need(t, err == nil && len(heads) >= 30, "%d heads, %v", len(heads), err)
 	files := map[string]string{}
 	var paths []string
 	for _, name := range heads {
@@ -70,9 +67,8 @@ purpose = ["agent", "archive"]
 		refused := false
 		for _, byteRange := range []string{"", "bytes=3-40"} {
 			status, header, body := ask("PlainBot/1.0", path, byteRange)
-			if byteRange == "" && (status != http.StatusOK || string(body) != files[path]) {
-				t.Errorf("%s without a purpose: %d, %d octets", path, status, len(body))
-			}
+			must.True(t, byteRange != "" || status == http.StatusOK && string(body) == files[path],
+				"%s without a purpose: %d, %d octets", path, status, len(body))
 			with, withHeader, withBody := ask("ArchiveBot/1.0", path, byteRange)
 			if refused = with == http.StatusForbidden && (byteRange == "" || refused); refused {
 				continue // its head says so, which the tests of signal compare; so is a part of that page
@@ -83,12 +79,8 @@ purpose = ["agent", "archive"]
 			}
 		}
 	}
-	if delivered < len(paths) {
-		t.Errorf("%d answers of %d were delivered", delivered, 2*len(paths))
-	}
-	if strings.Contains(h.Stderr(), "panic") {
-		t.Error(h.Stderr())
-	}
+	must.True(t, delivered >= len(paths), "%d answers of %d were delivered", delivered, 2*len(paths))
+	must.Lack(t, h.Stderr(), "panic")
 }
 
 // coded returns page in each coding.

@@ -50,17 +50,14 @@ func TestHeed_NginxCompressesForRequestsWithoutVia(t *testing.T) {
 		resp := must.Get(trusting(t, h).Do(r))(t)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatal(resp.Status, err)
-		}
+		must.Need(t, err == nil && resp.StatusCode == http.StatusOK, "%v %v", resp.Status, err)
 		return len(body)
 	}
 	for _, scheme := range []string{"http", "https"} {
 		with, without := size(scheme+"://with.test/page.html"), size(scheme+"://without.test/page.html")
 		t.Logf("%s: %d octets with Via, %d without", scheme, with, without)
-		if with != len(page) || without*20 > with {
-			t.Errorf("%s: %d octets with Via, %d without, of a page of %d", scheme, with, without, len(page))
-		}
+		must.True(t, with == len(page) && without*20 <= with,
+			"%s: %d octets with Via, %d without, of a page of %d", scheme, with, without, len(page))
 	}
 	for name, via := range map[string]bool{"with.test": true, "without.test": false} {
 		for _, hit := range o.HitsOf(name, "/page.html") {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
@@ -33,16 +34,12 @@ func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
 	} {
 		s := heed(t, "", args...)
 		testkit.Harmless(t, fmt.Sprintf("%q", args), s.out+s.errors)
-		if s.out+s.errors == "" {
-			t.Errorf("%q says nothing", args)
-		}
+		must.True(t, s.out+s.errors != "", "%q says nothing", args)
 	}
 	line, _ := json.Marshal(map[string]string{"robots": body, "agent": agent, "url": "https://h.test" + target, "x" + testkit.Hostile: testkit.Hostile})
 	s := heed(t, string(line), "check", "--batch")
 	testkit.Harmless(t, "batch", s.out)
-	if s.status != 0 || !json.Valid([]byte(s.out)) || !strings.Contains(s.out, `"allowed":false`) {
-		t.Errorf("batch: %+v", s)
-	}
+	must.True(t, s.status == 0 && json.Valid([]byte(s.out)) && strings.Contains(s.out, `"allowed":false`), "batch: %+v", s)
 }
 
 func TestStatusAndCacheShowNothingThatATerminalObeys(t *testing.T) {
@@ -50,15 +47,12 @@ func TestStatusAndCacheShowNothingThatATerminalObeys(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, body) }))
 	defer site.Close()
 	testkit.Serve(t, "")
-	if s := heed(t, "", "check", "--agent", "x", site.URL+"/"); s.status != 0 {
-		t.Fatalf("%+v", s)
-	}
+	s := heed(t, "", "check", "--agent", "x", site.URL+"/")
+	must.Need(t, s.status == 0, "%+v", s)
 	host := strings.TrimPrefix(site.URL, "http://")
 	for _, args := range [][]string{{"cache", "show", host}, {"cache", "show", "--json", host}, {"cache", "list"}, {"cache", "show", testkit.Hostile}, {"cache", "purge", testkit.Hostile}, {"status"}, {"status", "--json"}} {
 		s := heed(t, "", args...)
 		testkit.Harmless(t, fmt.Sprintf("%q", args), s.out+s.errors)
-		if s.out+s.errors == "" {
-			t.Errorf("%q says nothing", args)
-		}
+		must.True(t, s.out+s.errors != "", "%q says nothing", args)
 	}
 }

@@ -104,9 +104,7 @@ func (p *pod) refused(options testkit.Options, parts ...string) {
 	h := testkit.Launch(p.t, options)
 	must.Equal(p.t, h.Exit(), 2, "status")
 	for _, part := range parts {
-		if !strings.Contains(h.Stderr(), part) {
-			p.t.Errorf("%q is missing in:\n%s", part, h.Stderr())
-		}
+		must.Contain(p.t, h.Stderr(), part)
 	}
 }
 
@@ -140,9 +138,7 @@ func TestHeed_StartsAgainOnAVolumeOfAPlatform(t *testing.T) {
 
 			h := p.once(site.URL, group)
 			for _, part := range []string{"members of a group are trusted", "ca-key.pem", "stored policies are discarded", "the record is whole"} {
-				if !strings.Contains(h.Stderr(), part) {
-					t.Errorf("%q is missing in:\n%s", part, h.Stderr())
-				}
+				must.Contain(t, h.Stderr(), part)
 			}
 			p.do(filepath.WalkDir(p.state, func(path string, d fs.DirEntry, err error) error {
 				if info, err := d.Info(); err != nil || info.Mode().Perm()&0o020 != 0 {

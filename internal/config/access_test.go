@@ -2,6 +2,8 @@ package config
 
 import (
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_PrivateDestinationsFollowTheListener(t *testing.T) {
@@ -14,8 +16,6 @@ func TestHeed_PrivateDestinationsFollowTheListener(t *testing.T) {
 		{"127.0.0.1:3128", "refuse", false}, {"0.0.0.0:3128", "allow", true},
 	} {
 		d := (&Config{Listen: Addresses{c.listen}, Access: AccessConfig{PrivateDestinations: c.mode}}).Destinations()
-		if d.Private != c.want {
-			t.Errorf("%s on %s: %v", c.mode, c.listen, d.Private)
-		}
+		must.Equal(t, d.Private, c.want, "%s on %s", c.mode, c.listen)
 	}
 }

@@ -24,9 +24,7 @@ import (
 // rewrites it.
 func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.toml")
-	if err != nil || len(files) < 40 {
-		t.Fatalf("%d broken files, %v", len(files), err)
-	}
+	must.Need(t, err == nil && len(files) >= 40, "%d broken files, %v", len(files), err)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".toml"), func(t *testing.T) {
 			data, err := os.ReadFile(file)
@@ -35,9 +33,7 @@ func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
 			want = strings.ReplaceAll(strings.TrimSpace(want), "\n#= ", "\n")
 			broken := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text+"\n")
 			_, err = Load(broken, testkit.BuiltIn(t))
-			if err == nil {
-				t.Fatal("no error")
-			}
+			must.Need(t, err != nil, "no error")
 			got := strings.ReplaceAll(err.Error(), broken, "FILE")
 			got = strings.ReplaceAll(got, filepath.Dir(broken), "DIR")
 			if *testkit.Update && got != want {
@@ -92,9 +88,8 @@ func TestHeed_ProxyTomlHasEverySettingWithARemark(t *testing.T) {
 		if table, leaf := cutLast(key); isArray(key) || isArray(table) { // there is none by itself
 			_, example, found := strings.Cut(text, "\n# [["+cmp.Or(table, key)+"]]\n")
 			example, _, _ = strings.Cut(example, "\n\n")
-			if !found || table != "" && !strings.Contains("\n"+example, "\n# "+leaf+" = ") {
-				t.Errorf("%s does not stand in the example", key)
-			}
+			must.True(t, found && (table == "" || strings.Contains("\n"+example, "\n# "+leaf+" = ")),
+				"%s does not stand in the example", key)
 			continue
 		}
 		line, ok := lines[key]
@@ -188,38 +183,28 @@ func TestHeed_SettingsThatOthersCanChangeAreNotFound(t *testing.T) {
 		}
 	}
 	put("profile = \"strict\"\n")
-	if c, err := (&FileFlags{Config: "./" + FileName}).Load(app); err != nil || c.Profile != "strict" {
-		t.Errorf("named: %v", err)
-	}
+	c, err := (&FileFlags{Config: "./" + FileName}).Load(app)
+	must.True(t, err == nil && c.Profile == "strict", "named: %v", err)
 }
 
 func TestHeed_HashFollowsTheSettingsAndNotTheFile(t *testing.T) {
 	load := func(text string) *Config {
-		c := must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), text), testkit.BuiltIn(t)))(t)
-		return c
+		return must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), text), testkit.BuiltIn(t)))(t)
 	}
 	plain, spelledOut := load(""), load("drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
 	must.Equal(t, plain.Hash(), spelledOut.Hash(), "equal settings, different hashes")
 	elsewhere, other := load(`listen = "127.0.0.1:0"`), load(`contact = "bot@example.org"`)
-	if plain.Hash() == elsewhere.Hash() || plain.Hash() == other.Hash() {
-		t.Error("different settings, equal hashes")
-	}
+	must.True(t, plain.Hash() != elsewhere.Hash() && plain.Hash() != other.Hash(), "different settings, equal hashes")
 	must.Equal(t, plain.JoinHash(), elsewhere.JoinHash(), "where a heed listens keeps a run from joining it")
-	if plain.JoinHash() == other.JoinHash() {
-		t.Error("a run joins a heed with other settings")
-	}
+	must.True(t, plain.JoinHash() != other.JoinHash(), "a run joins a heed with other settings")
 }
 
 func TestHeed_ContactsThatReachSomebody(t *testing.T) {
 	for _, good := range []string{"", "https://example.org/bot", "http://example.org", "bot@example.org", "mailto:bot@example.org"} {
-		if err := CheckContact(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
+		must.OK(t, CheckContact(good), "%q", good)
 	}
 	for _, bad := range []string{"me", "ftp://example.org", "Bot <bot@example.org>", "https://", "a b@example.org", "bot@example.org\n"} {
-		if CheckContact(bad) == nil {
-			t.Errorf("%q is accepted", bad)
-		}
+		must.True(t, CheckContact(bad) != nil, "%q is accepted", bad)
 	}
 }
 
@@ -246,9 +231,8 @@ https = "refuse"
 		o := must.Get(rules.ParseOrigin("https", host))(t)
 		out := r.For(nil, o, time.Now())
 		must.Equal(t, out.HTTPS(), want, host)
-		if ok, ports := out.TunnelsTo(o); host == "www.example.org" && (!ok || ports != "443, 8443") {
-			t.Errorf("tunnels go to %s", ports)
-		}
+		ok, ports := out.TunnelsTo(o)
+		must.True(t, host != "www.example.org" || ok && ports == "443, 8443", "tunnels go to %s", ports)
 	}
 	if out := strings.Join(c.Unjudged(), "\n"); strings.Count(out, "by its host alone") != 2 || strings.Count(out, "NOT JUDGED") != 1 || !strings.Contains(out, "443, 8443") {
 		t.Errorf("it says %q", out)

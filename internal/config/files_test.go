@@ -3,13 +3,13 @@ package config
 import (
 	"fmt"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestReloadedFiles_AreThoseThatSettingsName(t *testing.T) {
 	c := &Config{}
-	if got := c.ReloadedFiles(); len(got) > 0 {
-		t.Errorf("without any: %v", got)
-	}
+	must.Same(t, c.ReloadedFiles(), nil, "without any")
 	c.Access.Users, c.Upstream.CAFile, c.Upstream.Proxy = "users", "roots", "file:proxy"
 	var one, other HostConfig
 	one.Upstream, one.CAFile, one.ClientCert, one.ClientKey, one.RobotsFile = "http://p.test:1", "own", "cert", "key", "robots"
@@ -17,7 +17,5 @@ func TestReloadedFiles_AreThoseThatSettingsName(t *testing.T) {
 	c.Hosts = []HostConfig{one, other}
 	want := "[{access.users users} {upstream.ca_file roots} {upstream.proxy proxy} {host.robots_file robots} {host.ca_file own} " +
 		"{host.client_cert cert} {host.client_key key} {host.upstream other}]"
-	if got := fmt.Sprint(c.ReloadedFiles()); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	must.Equal(t, fmt.Sprint(c.ReloadedFiles()), want)
 }

@@ -73,14 +73,10 @@ func TestHeed_AReloadReadsTheFileOfTheStart(t *testing.T) {
 	before := must.Get((&FileFlags{}).Load(a))(t)
 	t.Chdir(t.TempDir())
 	testkit.Write(t, FileName, "[server]\n")
-	if again, err := (&FileFlags{}).Again(a, before); err != nil || again.File != file {
-		t.Errorf("read from %v, %v", again, err)
-	}
-	if again, err := none.Again(a, &Config{}); err != nil || again.File != "" {
-		t.Errorf("with no file: %v, %v", again, err)
-	}
+	again, err := (&FileFlags{}).Again(a, before)
+	must.True(t, err == nil && again.File == file, "read from %v, %v", again, err)
+	again, err = none.Again(a, &Config{})
+	must.True(t, err == nil && again.File == "", "with no file: %v, %v", again, err)
 	must.OK(t, os.Remove(file))
-	if _, err := (&FileFlags{}).Again(a, before); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("the file of the start is gone: %v", err)
-	}
+	must.Fail(t, must.Err((&FileFlags{}).Again(a, before)), file, "the file of the start is gone")
 }

@@ -18,31 +18,23 @@ func TestHeed_TheSettingsContainWhatWasAgreed(t *testing.T) {
 	b := must.Get(agreedConfig(t).Rules(time.Now))(t)
 	now := time.Date(2027, 1, 31, 23, 59, 59, 0, time.UTC)
 	news := b.ClientOf(acl.ClientInfo{Addr: netip.MustParseAddr("192.0.2.9"), UserAgent: "Mozilla/5.0 (X11)"})
-	if news == nil || news.Name != "news" || len(news.Agent.Tokens) != 2 || !news.RefuseUnnamed {
-		t.Fatalf("%+v", news)
-	}
+	must.Need(t, news != nil && news.Name == "news" && len(news.Agent.Tokens) == 2 && news.RefuseUnnamed, "%+v", news)
 	at := func(host string, now time.Time) acl.Effective {
 		o := must.Get(rules.ParseOrigin("https", host))(t)
 		return b.For(news, o, now)
 	}
-	if e, rule := exceptionTo(at("www.example.com", now), "/api/x", now); e == nil || rule != "Allow: /api/" {
-		t.Errorf("on its last day: %v %q", e, rule)
-	}
-	if e, rule := exceptionTo(at("example.com", now), "/api/admin", now); e == nil || !e.Refuse {
-		t.Errorf("refused: %v %q", e, rule)
-	}
+	e, rule := exceptionTo(at("www.example.com", now), "/api/x", now)
+	must.True(t, e != nil && rule == "Allow: /api/", "on its last day: %v %q", e, rule)
+	e, rule = exceptionTo(at("example.com", now), "/api/admin", now)
+	must.True(t, e != nil && e.Refuse, "refused: %v %q", e, rule)
 	later := now.Add(time.Second)
-	if e, _ := exceptionTo(at("example.com", later), "/api/x", later); e != nil {
-		t.Error("after its last day it still holds")
-	}
+	e, _ = exceptionTo(at("example.com", later), "/api/x", later)
+	must.True(t, e == nil, "after its last day it still holds")
 	must.Equal(t, at("registry.test", now).Site.Service, "package registry", "service")
 	mirror := at("mirror.test", now)
-	if d := mirror.Site.Robots.Decide(news.Agent, rules.NewTarget("/drafts/1")); mirror.Mode != acl.Observe || d.Verdict != rules.Refuse || d.Line != 2 {
-		t.Errorf("%v, %+v", mirror.Mode, d)
-	}
-	if b.Hash != agreedConfig(t).Hash() && b.Hash == "" {
-		t.Error("the settings have no hash")
-	}
+	d := mirror.Site.Robots.Decide(news.Agent, rules.NewTarget("/drafts/1"))
+	must.True(t, mirror.Mode == acl.Observe && d.Verdict == rules.Refuse && d.Line == 2, "%v, %+v", mirror.Mode, d)
+	must.True(t, b.Hash == agreedConfig(t).Hash() || b.Hash != "", "the settings have no hash")
 }
 
 func TestHeed_WhatIsNotEnforcedIsPrintedForTheOperator(t *testing.T) {
@@ -54,9 +46,7 @@ func TestHeed_WhatIsNotEnforcedIsPrintedForTheOperator(t *testing.T) {
 		"mirror.test is only observed",
 		"registry.test is a service and not crawled",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not told:\n%s", want, got)
-		}
+		must.Contain(t, got, want, "%q is not told", want)
 	}
 }
 
@@ -79,8 +69,7 @@ func TestHeed_AnObservedClientByNameAloneIsReported(t *testing.T) {
 // agreedConfig returns the settings of testdata/agreed.toml.
 func agreedConfig(t *testing.T) *Config {
 	t.Helper()
-	c := must.Get(Load("testdata/agreed.toml", testkit.BuiltIn(t)))(t)
-	return c
+	return must.Get(Load("testdata/agreed.toml", testkit.BuiltIn(t)))(t)
 }
 
 // exceptionTo returns the exception for a target that the rules of the site refuse.

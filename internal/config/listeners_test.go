@@ -15,8 +15,7 @@ import (
 func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 	load := func(text string) *Config {
 		t.Helper()
-		c := must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
-		return c
+		return must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
 	}
 	open := "[[listener]]\naddress = \":3129\"\nmode = \"transparent\"\n"
 	for text, ok := range map[string]bool{
@@ -41,22 +40,17 @@ func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 	tproxy := "[access]\nclients = [\"192.0.2.0/24\"]\n" + strings.Replace(open, "transparent", "tproxy", 1)
 	for listener, notice := range map[string]string{":3129": "", "[::]:3129": "", "192.0.2.1:3129": `listener = "[::]:3129"`, "192.0.2.1:4000": "does not listen"} {
 		got := strings.Join(load(tproxy+fmt.Sprintf(client, listener)).clientNotices(), "\n")
-		if notice == "" && strings.Contains(got, "never matches") || !strings.Contains(got, notice) {
-			t.Errorf("%s: %q", listener, got)
-		}
+		must.True(t, (notice != "" || !strings.Contains(got, "never matches")) && strings.Contains(got, notice),
+			"%s: %q", listener, got)
 	}
-	if _, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), open+fmt.Sprintf(client, ":3129")), testkit.BuiltIn(t)); err == nil {
-		t.Error("a redirect rule's listener is named by an address that no client connects to")
-	}
+	_, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), open+fmt.Sprintf(client, ":3129")), testkit.BuiltIn(t))
+	must.True(t, err != nil, "a redirect rule's listener is named by an address that no client connects to")
 	c := load(open)
-	if c.loopbackOnly() || c.Listeners[0].Address != "[::]:3129" {
-		t.Errorf("%+v", c.Listeners)
-	}
+	must.True(t, !c.loopbackOnly() && c.Listeners[0].Address == "[::]:3129", "%+v", c.Listeners)
 	must.Equal(t, c.JoinHash(), load("").JoinHash(), "a run with other listeners does not join")
 	if err := c.ServeAt("127.0.0.1:4000", nil); err != nil || c.Listeners[0].Address != "[::]:3129" || c.Listen.First() != "127.0.0.1:4000" {
 		t.Errorf("--listen changes listen alone: %v, %+v", err, c.Listeners)
 	}
-	if got := load(strings.Replace(open, "[[listener]]", "[[listener]]\nother = \"tunnel\"", 1)).Unjudged(); len(got) == 0 || !strings.Contains(got[len(got)-1], "not judged") {
-		t.Errorf("%q", got)
-	}
+	got := load(strings.Replace(open, "[[listener]]", "[[listener]]\nother = \"tunnel\"", 1)).Unjudged()
+	must.True(t, len(got) > 0 && strings.Contains(got[len(got)-1], "not judged"), "%q", got)
 }

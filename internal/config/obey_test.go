@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -37,8 +36,6 @@ purpose = "training"
 		"[[client]]\nname = \"a\"\nuser_agent = \"a\"\nalso_obey = [\"CCBot\", \"ccbot\"]\n": "listed twice",
 		"[[client]]\nname = \"a\"\nuser_agent = \"a\"\nalso_obey = [\"*\"]\n":                "is not a product token",
 	} {
-		if _, err := Load(testkit.Write(t, t.TempDir()+"/proxy.toml", text), testkit.BuiltIn(t)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
+		must.Fail(t, must.Err(Load(testkit.Write(t, t.TempDir()+"/proxy.toml", text), testkit.BuiltIn(t))), want, text)
 	}
 }

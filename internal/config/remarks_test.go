@@ -19,9 +19,7 @@ func remarks(t *testing.T, text string) (short []string, all []config.Finding) {
 	all = config.Remarks(c)
 	for _, f := range all {
 		short = append(short, fmt.Sprint(f.Line, " ", f.Key))
-		if f.File != c.File || !strings.Contains(f.Text, "; ") {
-			t.Errorf("a remark without file or advice: %+v", f)
-		}
+		must.True(t, f.File == c.File && strings.Contains(f.Text, "; "), "a remark without file or advice: %+v", f)
 	}
 	return short, all
 }
@@ -101,13 +99,11 @@ func TestWhatCannotBeMeantHasARemark(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.text != "" {
-				if short, all := remarks(t, c.text); len(short) != 1 || short[0] != c.want {
-					t.Errorf("want %q, got %q: %v", c.want, short, all)
-				}
+				short, all := remarks(t, c.text)
+				must.True(t, len(short) == 1 && short[0] == c.want, "want %q, got %q: %v", c.want, short, all)
 			}
-			if short, all := remarks(t, c.fine); len(short) > 0 {
-				t.Errorf("of what can be meant: %v", all)
-			}
+			short, all := remarks(t, c.fine)
+			must.True(t, len(short) == 0, "of what can be meant: %v", all)
 		})
 	}
 }
@@ -127,21 +123,16 @@ func TestManyEntriesCostLittle(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	testkit.Write(t, path, strings.Repeat("a.", 50_000)+"a = 1\n")
-	if _, err := config.Load(path, testkit.BuiltIn(t)); err == nil || !strings.Contains(err.Error(), `unknown key "a"`) {
-		t.Errorf("%v", err)
-	}
+	must.Fail(t, must.Err(config.Load(path, testkit.BuiltIn(t))), `unknown key "a"`)
 }
 
 func TestTheBuiltInSettingsHaveNoRemark(t *testing.T) {
 	c := must.Get(config.BuiltIn(testkit.BuiltIn(t)))(t)
-	if all := config.Remarks(c); len(all) > 0 {
-		t.Error(all)
-	}
+	must.Same(t, config.Remarks(c), nil)
 }
 
 func TestRemarksAreInTheOrderOfTheFile(t *testing.T) {
 	short, _ := remarks(t, "[[host]]\nmatch = [\"a.test\"]\n[[client]]\nname = \"a\"\nuser = \"b\"\n[https]\nmode = \"tunnel\"\n[audit]\nfile = \"none/a.db\"\n")
-	if want := "2 host.match, 5 client.user, 7 https.mode, 9 audit.file"; strings.Join(short, ", ") != want {
-		t.Errorf("%q, want %q", short, want)
-	}
+	want := "2 host.match, 5 client.user, 7 https.mode, 9 audit.file"
+	must.True(t, strings.Join(short, ", ") == want, "%q, want %q", short, want)
 }

@@ -25,8 +25,7 @@ func newKeyFile(t *testing.T, path string) *passport.Key {
 func origin(t *testing.T, url string) rules.Origin {
 	t.Helper()
 	scheme, host, _ := strings.Cut(url, "://")
-	o := must.Get(rules.ParseOrigin(scheme, host))(t)
-	return o
+	return must.Get(rules.ParseOrigin(scheme, host))(t)
 }
 
 // Each client is signed by its own key, heed itself by another; hosts have the form, and
@@ -69,28 +68,20 @@ sign_http = true
 	} {
 		o := origin(t, url)
 		form, signed := signing(o)
-		if form != want.form || signed != want.signed {
-			t.Errorf("%s: form %d, signed %v", url, form, signed)
-		}
-		if form, signed = r.For(&r.Clients[0], o, time.Now()).Site.Signing(o); form != want.form || signed != want.signed {
-			t.Errorf("%s of a client: form %d, signed %v", url, form, signed)
-		}
+		must.True(t, form == want.form && signed == want.signed, "%s: form %d, signed %v", url, form, signed)
+		form, signed = r.For(&r.Clients[0], o, time.Now()).Site.Signing(o)
+		must.True(t, form == want.form && signed == want.signed, "%s of a client: form %d, signed %v", url, form, signed)
 	}
-	if read := c.ReloadedFiles(); len(read) != 2 || read[0].Key != "client.sign" || read[1].Key != "robots.sign" {
-		t.Errorf("a reload reads %v", read)
-	}
+	read := c.ReloadedFiles()
+	must.True(t, len(read) == 2 && read[0].Key == "client.sign" && read[1].Key == "robots.sign", "a reload reads %v", read)
 	for _, secret := range []string{"news.key", "bots.example"} {
-		if strings.Contains(r.Text, secret) {
-			t.Errorf("the record has %s: %s", secret, r.Text)
-		}
+		must.Lack(t, r.Text, secret, "the record has %s", secret)
 	}
 	if _, err := RecordedRules(r.Text); err != nil {
 		t.Errorf("the record cannot be read: %v", err)
 	}
 	again, err := Load(testkit.Write(t, filepath.Join(dir, "again.toml"), c.Text()), testkit.BuiltIn(t))
-	if err != nil || again.Hash() != c.Hash() {
-		t.Errorf("the settings that are shown are others: %v", err)
-	}
+	must.True(t, err == nil && again.Hash() == c.Hash(), "the settings that are shown are others: %v", err)
 }
 
 // A key that others can read, that is broken or that anyone has signs nothing: the settings
@@ -105,14 +96,11 @@ name = "news"
 sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
 `), testkit.BuiltIn(t))
 	must.OK(t, err)
-	good, err := os.ReadFile(path)
-	must.OK(t, err)
+	good := must.Get(os.ReadFile(path))(t)
 	check := func(name, want string) {
 		t.Helper()
 		_, err := c.Rules(time.Now)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: Rules returns %v, want %q", name, err, want)
-		}
+		must.Fail(t, err, want, name)
 		if all := c.FileMistakes(nil); len(all) != 1 || !strings.Contains(all[0].Text, want) || all[0].Line != 4 {
 			t.Errorf("%s: the mistakes are %v", name, all)
 		}

@@ -11,15 +11,13 @@ import (
 
 func settings(t *testing.T, text string) *Config {
 	t.Helper()
-	c := must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
-	return c
+	return must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t)))(t)
 }
 
 func TestHeed_ThePasswordOfTheFleetsStoreMayStandElsewhere(t *testing.T) {
 	c := settings(t, "[fleet]\nurl = \"env:STORE\"\n")
-	if got, err := FleetURL(c, []string{"STORE=redis://heed:hunter2@store.test"}); got != "redis://heed:hunter2@store.test" || err != nil {
-		t.Errorf("the store is at %q, %v", got, err)
-	}
+	got, err := FleetURL(c, []string{"STORE=redis://heed:hunter2@store.test"})
+	must.True(t, got == "redis://heed:hunter2@store.test" && err == nil, "the store is at %q, %v", got, err)
 	if _, err := FleetURL(c, []string{"STORE=http://heed:hunter2@store.test"}); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "fleet.url: ") {
 		t.Errorf("a URL that is no store's: %v", err)
 	}
@@ -30,8 +28,6 @@ func TestHeed_ThePasswordOfTheFleetsStoreMayStandElsewhere(t *testing.T) {
 func TestHeed_AnErrorDoesNotContainTheValueOfAReference(t *testing.T) {
 	for _, secret := range []string{"hunter2", "ftp://user:hunter2@proxy.example", "http://user:hunter2@proxy.example/path", "file:hunter2", "env", "http://user:hunter2%zz@proxy.example"} {
 		_, err := ResolveUpstream("env:P", []string{"P=" + secret})
-		if err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: %v", secret, err)
-		}
+		must.True(t, err != nil && !strings.Contains(err.Error(), "hunter2"), "%q: %v", secret, err)
 	}
 }

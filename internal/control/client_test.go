@@ -15,9 +15,8 @@ import (
 )
 
 func TestHeed_TheControlSocketLiesInTheStateDirectory(t *testing.T) {
-	if got, err := SocketPath("/x/heed"); err != nil || got != "/x/heed/control.sock" {
-		t.Errorf("got %s, %v", got, err)
-	}
+	got, err := SocketPath("/x/heed")
+	must.True(t, err == nil && got == "/x/heed/control.sock", "got %s, %v", got, err)
 }
 
 // longState is a state directory too long for a socket in it, and the
@@ -30,25 +29,19 @@ func longState(t *testing.T) (state, place string) {
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	state = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	must.OK(t, os.Mkdir(state, 0o700))
-	path, err := SocketPath(state)
-	must.OK(t, err)
-	if len(path) > maxSocketPath || !strings.HasPrefix(path, runtime) {
-		t.Fatalf("the socket goes to %s", path)
-	}
+	path := must.Get(SocketPath(state))(t)
+	must.Need(t, len(path) <= maxSocketPath && strings.HasPrefix(path, runtime), "the socket goes to %s", path)
 	return state, filepath.Dir(path)
 }
 
 func TestHeed_ALongStateDirectoryHasItsSocketInAShortPlaceOfTheSameUser(t *testing.T) {
 	stateDir, place := longState(t)
 	info := must.Get(os.Lstat(place))(t)
-	if !info.IsDir() || info.Mode().Perm() != 0o700 || !state.OwnedByUs(info) {
-		t.Errorf("the place has mode %v", info.Mode())
-	}
+	must.True(t, info.IsDir() && info.Mode().Perm() == 0o700 && state.OwnedByUs(info), "the place has mode %v", info.Mode())
 	one, err1 := SocketPath(stateDir)
 	two, err2 := SocketPath(stateDir + "er")
-	if err1 != nil || err2 != nil || one == two {
-		t.Errorf("two state directories: %s (%v) and %s (%v)", one, err1, two, err2)
-	}
+	must.True(t, err1 == nil && err2 == nil && one != two,
+		"two state directories: %s (%v) and %s (%v)", one, err1, two, err2)
 }
 
 func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
@@ -63,9 +56,8 @@ func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			state, place := longState(t)
 			must.OK(t, errors.Join(os.Remove(place), prepare(place)))
-			if path, err := SocketPath(state); err == nil || !strings.Contains(err.Error(), place) {
-				t.Errorf("it takes %s (%v)", path, err)
-			}
+			path, err := SocketPath(state)
+			must.True(t, err != nil && strings.Contains(err.Error(), place), "it takes %s (%v)", path, err)
 		})
 	}
 }
@@ -83,8 +75,7 @@ func TestHeed_ARequestToJudgeKeepsTheOctetsOfItsURLs(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &got)
 		}
-		if err != nil || !slices.EqualFunc(got.URLs, q.URLs, bytes.Equal) || got.Agent != q.Agent {
-			t.Errorf("%q: %q, %v", q.URLs, got.URLs, err)
-		}
+		must.True(t, err == nil && slices.EqualFunc(got.URLs, q.URLs, bytes.Equal) && got.Agent == q.Agent,
+			"%q: %q, %v", q.URLs, got.URLs, err)
 	}
 }

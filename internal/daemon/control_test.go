@@ -56,9 +56,7 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 	go func() { served <- control.serve() }()
 	t.Cleanup(func() {
 		d.shutdown(control)
-		if err := <-served; err != nil {
-			t.Errorf("the control socket: %v", err)
-		}
+		must.OK(t, <-served, "the control socket")
 		lock.Release()
 	})
 	return d, stateDir
@@ -93,9 +91,7 @@ func through(t *testing.T, addr, target string) string {
 func TestHeed_ControlSocketIsForItsOwnerOnly(t *testing.T) {
 	_, state := startDaemon(t, nil)
 	info := must.Get(os.Lstat(filepath.Join(state, "control.sock")))(t)
-	if info.Mode() != fs.ModeSocket|0o600 {
-		t.Errorf("mode %v, want a socket with 0600", info.Mode())
-	}
+	must.True(t, info.Mode() == fs.ModeSocket|0o600, "mode %v, want a socket with 0600", info.Mode())
 }
 
 func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
@@ -103,24 +99,17 @@ func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
 	target := testkit.Page(t)
 	first := must.Get(joinAs(t, d, state, nil))(t)
 	second := must.Get(joinAs(t, d, state, nil))(t)
-	if first.Listen == second.Listen {
-		t.Errorf("both runs listen on %s", first.Listen)
-	}
+	must.True(t, first.Listen != second.Listen, "both runs listen on %s", first.Listen)
 	through(t, first.Listen, target)
 	through(t, first.Listen, target)
 	through(t, second.Listen, target)
 
 	must.OK(t, first.End(t.Context(), nil))
 	line, err := first.Next()
-	if err != nil || line.Summary == nil {
-		t.Fatalf("the last line is %+v (%v), want a summary", line, err)
-	}
-	if got := line.Summary.Requests; got != 2 {
-		t.Errorf("the summary of the first run has %d requests, want its own 2", got)
-	}
-	if _, err := first.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("after the summary: %v, want the end", err)
-	}
+	must.Need(t, err == nil && line.Summary != nil, "the last line is %+v (%v), want a summary", line, err)
+	must.Equal(t, line.Summary.Requests, 2, "requests of the first run")
+	_, err = first.Next()
+	must.True(t, errors.Is(err, io.EOF), "after the summary: %v, want the end", err)
 	refuses(t, first.Listen)
 	through(t, second.Listen, target)
 	testkit.Until(t, "heed has counted the requests of both", func() bool { return d.counts.Hour(time.Now()).Requests == 4 })
@@ -154,9 +143,7 @@ func keepAlive(t *testing.T, addr, target string) net.Conn {
 	host := strings.TrimPrefix(target, "http://")
 	must.Get(io.WriteString(c, "GET "+target+"/ HTTP/1.1\r\nHost: "+host+"\r\n\r\n"))(t)
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("through heed: %v, %v", resp, err)
-	}
+	must.Need(t, err == nil && resp.StatusCode == 200, "through heed: %v, %v", resp, err)
 	io.Copy(io.Discard, resp.Body)
 	return c
 }
@@ -164,9 +151,8 @@ func keepAlive(t *testing.T, addr, target string) net.Conn {
 // awaitClose waits until the other end closes c.
 func awaitClose(t *testing.T, c net.Conn) {
 	t.Helper()
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Fatalf("waiting for the connection's end: %v", err)
-	}
+	_, err := c.Read(make([]byte, 1))
+	must.Need(t, errors.Is(err, io.EOF), "waiting for the connection's end: %v", err)
 }
 
 func TestHeed_ARunGetsItsSummaryWhenHeedStops(t *testing.T) {
@@ -175,12 +161,10 @@ func TestHeed_ARunGetsItsSummaryWhenHeedStops(t *testing.T) {
 	through(t, m.Listen, testkit.Page(t))
 	d.stop()
 	line, err := m.Next()
-	if err != nil || line.Summary == nil || line.Summary.Requests != 1 {
-		t.Fatalf("the last line is %+v (%v), want a summary of one request", line, err)
-	}
-	if _, err := joinAs(t, d, state, nil); err == nil {
-		t.Error("a heed that is ending lets a run join")
-	}
+	must.Need(t, err == nil && line.Summary != nil && line.Summary.Requests == 1,
+		"the last line is %+v (%v), want a summary of one request", line, err)
+	_, err = joinAs(t, d, state, nil)
+	must.True(t, err != nil, "a heed that is ending lets a run join")
 }
 
 func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
@@ -191,9 +175,7 @@ func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
 	must.OK(t, err)
 	must.Equal(t, through(t, m.Listen, testkit.Page(t)), "NewsBot/2 (+https://example.org/)", "the site received")
 	line, err := m.Next()
-	if err != nil || line.Log == nil {
-		t.Fatalf("got %+v (%v), want a decision", line, err)
-	}
+	must.Need(t, err == nil && line.Log != nil, "got %+v (%v), want a decision", line, err)
 	for _, part := range []string{`"verdict":"allow"`, `"agent":"NewsBot"`, `"agent_from":"declared"`} {
 		must.Contain(t, strings.ToLower(string(line.Log)), strings.ToLower(part), "the line lacks %s: %s", part, line.Log)
 	}
@@ -206,9 +188,8 @@ func TestHeed_AJoinThatCannotBeReadIsRefused(t *testing.T) {
 	resp := must.Get(client.Post("http://heed/runs", "application/json", strings.NewReader("nonsense")))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "cannot be parsed") {
-		t.Errorf("status %d, %q, %v", resp.StatusCode, text, err)
-	}
+	must.True(t, err == nil && resp.StatusCode == http.StatusBadRequest && strings.Contains(string(text), "cannot be parsed"),
+		"status %d, %q, %v", resp.StatusCode, text, err)
 }
 
 func TestHeed_StatusSaysWhatIsGoingOn(t *testing.T) {
@@ -219,35 +200,30 @@ func TestHeed_StatusSaysWhatIsGoingOn(t *testing.T) {
 	if s.PID != os.Getpid() || !s.Background || s.Version != console.Version() || s.ConfigHash != d.current.Load().cfg.Hash() {
 		t.Errorf("it says of itself %+v", s.Info)
 	}
-	if len(s.Listeners) != 0 || len(s.Runs) != 1 || s.Runs[0] != m.Listen {
-		t.Errorf("listeners %v, runs %v", s.Listeners, s.Runs)
-	}
-	if s.Hour.Requests != 1 || s.CA.DaysLeft < 3000 || s.CA.Path != d.authority.CertPath() || len(s.Troubles) != 0 {
-		t.Errorf("%+v", s)
-	}
+	must.True(t, len(s.Listeners) == 0 && len(s.Runs) == 1 && s.Runs[0] == m.Listen,
+		"listeners %v, runs %v", s.Listeners, s.Runs)
+	must.True(t, s.Hour.Requests == 1 && s.CA.DaysLeft >= 3000 && s.CA.Path == d.authority.CertPath() && len(s.Troubles) == 0,
+		"%+v", s)
 }
 
 func TestHeed_StatusWithoutAHeedIsNotRunning(t *testing.T) {
 	state := t.TempDir()
-	if _, err := control.ReadStatus(t.Context(), state); !errors.Is(err, control.ErrNotRunning) {
-		t.Errorf("in an empty directory: %v", err)
-	}
+	_, err := control.ReadStatus(t.Context(), state)
+	must.True(t, errors.Is(err, control.ErrNotRunning), "in an empty directory: %v", err)
 	l := must.Get(net.Listen("unix", filepath.Join(state, "control.sock")))(t)
 	l.(*net.UnixListener).SetUnlinkOnClose(false) // as after a kill
 	l.Close()
 	testkit.Write(t, filepath.Join(state, "lock"), `{"socket": "`+l.Addr().String()+`"}`)
-	if _, err := control.ReadStatus(t.Context(), state); !errors.Is(err, control.ErrNotRunning) {
-		t.Errorf("with a dead one's socket: %v", err)
-	}
+	_, err = control.ReadStatus(t.Context(), state)
+	must.True(t, errors.Is(err, control.ErrNotRunning), "with a dead one's socket: %v", err)
 }
 
 func TestHeed_ALogLineAfterTheEndOfTheStreamIsAnError(t *testing.T) {
 	s := newStream(httptest.NewRecorder())
 	go s.pump()
 	s.close(control.StreamLine{Summary: &counts.Summary{}})
-	if _, err := s.Write([]byte("{}\n")); !errors.Is(err, errStream) {
-		t.Errorf("got %v", err)
-	}
+	_, err := s.Write([]byte("{}\n"))
+	must.True(t, errors.Is(err, errStream), "got %v", err)
 }
 
 // A run that does not read its log loses lines of it, receives their number, and delays
@@ -274,7 +250,5 @@ func TestDaemon_CheckDoesNotAskTheHeedOfARun(t *testing.T) {
 	app := &console.App{Stdout: &out, Stderr: &out, Defaults: testkit.BuiltIn(t), Now: time.Now}
 	agent := "x"
 	err := (&check.CheckCmd{Agent: &agent, URLs: []string{testkit.Page(t)}}).Run(app)
-	if err != nil || !strings.Contains(out.String(), "(asked just now)") {
-		t.Errorf("%v, %s", err, out.String())
-	}
+	must.True(t, err == nil && strings.Contains(out.String(), "(asked just now)"), "%v, %s", err, out.String())
 }

@@ -35,15 +35,12 @@ func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
 			d, state := startDaemon(t, func(d *daemon) { d.background = c.background })
 			_, err := joinAs(t, d, state, c.change)
 			if c.want == "" {
-				if err != nil {
-					t.Errorf("does not join: %v", err)
-				}
+				must.OK(t, err, "does not join")
 				return
 			}
 			var refused *control.Refusal
-			if !errors.As(err, &refused) || !strings.Contains(refused.Message, c.want) || refused.Retire != c.retire {
-				t.Errorf("got %+v, want %q and retire %v", err, c.want, c.retire)
-			}
+			must.True(t, errors.As(err, &refused) && strings.Contains(refused.Message, c.want) && refused.Retire == c.retire,
+				"got %+v, want %q and retire %v", err, c.want, c.retire)
 		})
 	}
 }
@@ -53,35 +50,25 @@ func TestHeed_RunsAreBounded(t *testing.T) {
 	for i := range maxRuns {
 		d.runs.enter(&runSession{id: strconv.Itoa(i)})
 	}
-	if _, err := joinAs(t, d, state, nil); err == nil || !strings.Contains(err.Error(), "too many simultaneous runs") {
-		t.Errorf("one more than the bound: %v", err)
-	}
+	must.Fail(t, must.Err(joinAs(t, d, state, nil)), "too many simultaneous runs", "one more than the bound")
 	d.runs.change(func() { clear(d.runs.all) })
-	if _, err := joinAs(t, d, state, nil); err != nil {
-		t.Errorf("with room again: %v", err)
-	}
+	_, err := joinAs(t, d, state, nil)
+	must.True(t, err == nil, "with room again: %v", err)
 }
 
 func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 	d, state := startDaemon(t, nil)
 	c := control.NewClient(state)
 	m := must.Get(joinAs(t, d, state, nil))(t)
-	if c.Retire(t.Context()) {
-		t.Error("it retires from under a run")
-	}
+	must.True(t, !c.Retire(t.Context()), "it retires from under a run")
 	kept := keepAlive(t, m.Listen, testkit.Page(t))
 	must.OK(t, m.End(t.Context(), nil))
 	awaitClose(t, kept)
-	if _, err := m.Next(); err != nil { // the summary comes after the run has been forgotten
-		t.Fatal(err)
-	}
-	if !c.Retire(t.Context()) {
-		t.Error("it does not retire although no run uses it")
-	}
+	must.Get(m.Next())(t) // the summary comes after the run has been forgotten
+	must.True(t, c.Retire(t.Context()), "it does not retire although no run uses it")
 	byHand, state := startDaemon(t, func(d *daemon) { d.background = false })
-	if control.NewClient(state).Retire(t.Context()) || byHand.stopping.Err() != nil {
-		t.Error("a heed started by hand retires")
-	}
+	must.True(t, !control.NewClient(state).Retire(t.Context()) && byHand.stopping.Err() == nil,
+		"a heed started by hand retires")
 }
 
 func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
@@ -106,21 +93,14 @@ func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 		s := &runSession{id: "1"}
 		d.runs.enter(s)
 		testkit.Advance(time.Hour)
-		if ended() {
-			t.Fatal("it ended under a run")
-		}
+		must.Need(t, !ended(), "it ended under a run")
 		d.runs.leave(s)
 		testkit.Advance(29 * time.Second)
-		if ended() {
-			t.Fatal("it ended before its time")
-		}
+		must.Need(t, !ended(), "it ended before its time")
 		testkit.Advance(2 * time.Second)
-		if !ended() {
-			t.Fatal("it does not end although no run uses it")
-		}
+		must.Need(t, ended(), "it does not end although no run uses it")
 		var refused *control.Refusal
-		if err := d.admit(j); !errors.As(err, &refused) || !refused.Again {
-			t.Errorf("a late run gets %v, want to try again", err)
-		}
+		err := d.admit(j)
+		must.True(t, errors.As(err, &refused) && refused.Again, "a late run gets %v, want to try again", err)
 	})
 }

@@ -58,9 +58,7 @@ func TestHeed_WhatIsGrantedEndsByTheWallClock(t *testing.T) {
 	host := must.Get(acl.ParseHostPattern("example.org"))(t)
 	must.Get(d.allow(control.Exception{Host: host, Path: "/", Client: "shop", Reason: "agreed", Expires: now.Add(time.Hour)}))(t)
 	for _, end := range []time.Time{d.current.Breaks[0].Until, d.current.Exceptions[0].Expires} {
-		if end != end.Round(0) || !end.Equal(now.Add(time.Hour)) {
-			t.Errorf("it ends at %v", end)
-		}
+		must.True(t, end == end.Round(0) && end.Equal(now.Add(time.Hour)), "it ends at %v", end)
 	}
 }
 
@@ -74,65 +72,49 @@ func TestHeed_ABreakSurvivesARestartAndEndsByItself(t *testing.T) {
 	must.Get(d.observe(acl.ModeOverride{Mode: acl.Observe, Client: "shop", Host: host, Since: d.at, Until: d.at.Add(2 * time.Hour), Reason: "outage"}))(t)
 	d.close()
 	info, err := os.Stat(path)
-	if err != nil || info.Mode() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
+	must.True(t, err == nil && info.Mode() == 0o600, "%v, %v", info.Mode(), err)
 
 	d = openGrantDesk(t, path, aMorning.Add(time.Hour))
-	if got := d.terms(t, "shop"); got.Mode != acl.Observe || got.ModeOverride.Reason != "outage" {
-		t.Errorf("after a restart: %+v", got)
-	}
+	got := d.terms(t, "shop")
+	must.True(t, got.Mode == acl.Observe && got.ModeOverride.Reason == "outage", "after a restart: %+v", got)
 	must.Equal(t, d.terms(t, "").Mode, acl.Enforce, "for others")
 	d.at = aMorning.Add(2 * time.Hour)
-	if got := d.terms(t, "shop"); got.Mode != acl.Enforce || len(d.list().Breaks) != 0 {
-		t.Errorf("after its end: %v, %+v", got.Mode, d.list())
-	}
+	got = d.terms(t, "shop")
+	must.True(t, got.Mode == acl.Enforce && len(d.list().Breaks) == 0, "after its end: %v, %+v", got.Mode, d.list())
 	d.expire() // as the timer does
 	must.Contain(t, d.log.String(), "a grant has expired", "nothing is said of the end")
-	if d = openGrantDesk(t, path, aMorning.Add(time.Hour)); len(d.list().Breaks) != 0 {
-		t.Error("what has ended is kept")
-	}
+	d = openGrantDesk(t, path, aMorning.Add(time.Hour))
+	must.True(t, len(d.list().Breaks) == 0, "what has ended is kept")
 }
 
 func TestHeed_AGrantedExceptionIsForItsClientItsPathAndItsTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), grantsFile)
 	d := openGrantDesk(t, path, aMorning)
 	host, pattern, err := control.ParsePattern("https://www.example.org/api/")
-	if err != nil || host.String() != "www.example.org:443" || pattern != "/api/" {
-		t.Fatalf("%s %s, %v", host, pattern, err)
-	}
+	must.Need(t, err == nil && host.String() == "www.example.org:443" && pattern == "/api/", "%s %s, %v", host, pattern, err)
 	e, err := d.allow(control.Exception{Host: host, Path: pattern, Client: "shop", Reason: "mail of 3 May", Since: d.at, Expires: d.at.Add(time.Hour)})
 	must.OK(t, err)
 	d = openGrantDesk(t, path, aMorning)
-	if got, rule := exceptionTo(d.terms(t, "shop"), "/api/x", d.at); got == nil || rule != "Allow: /api/" || got.Reason != "mail of 3 May" || !got.Granted {
-		t.Errorf("%+v, %s", got, rule)
-	}
-	if got, _ := exceptionTo(d.terms(t, ""), "/api/x", d.at); got != nil {
-		t.Errorf("for others: %+v", got)
-	}
-	if got, _ := exceptionTo(d.terms(t, "shop"), "/api/x", d.at.Add(time.Hour)); got != nil {
-		t.Errorf("after its end: %+v", got)
-	}
-	if err := d.end(e.ID, ""); err != nil {
-		t.Errorf("ended by hand: %v", err)
-	}
-	if got, _ := exceptionTo(d.terms(t, "shop"), "/api/x", d.at); got != nil {
-		t.Errorf("ended by hand, it holds: %+v", got)
-	}
+	got, rule := exceptionTo(d.terms(t, "shop"), "/api/x", d.at)
+	must.True(t, got != nil && rule == "Allow: /api/" && got.Reason == "mail of 3 May" && got.Granted, "%+v, %s", got, rule)
+	got, _ = exceptionTo(d.terms(t, ""), "/api/x", d.at)
+	must.True(t, got == nil, "for others: %+v", got)
+	got, _ = exceptionTo(d.terms(t, "shop"), "/api/x", d.at.Add(time.Hour))
+	must.True(t, got == nil, "after its end: %+v", got)
+	must.OK(t, d.end(e.ID, ""), "ended by hand")
+	got, _ = exceptionTo(d.terms(t, "shop"), "/api/x", d.at)
+	must.True(t, got == nil, "ended by hand, it holds: %+v", got)
 }
 
 // What cannot be saved is not granted, and a broken file is no empty one.
 func TestHeed_AGrantThatWouldBeLostIsNone(t *testing.T) {
 	dir := t.TempDir()
 	d := openGrantDesk(t, filepath.Join(dir, "gone", grantsFile), aMorning)
-	if _, err := d.observe(acl.ModeOverride{Mode: acl.Observe, Until: d.at.Add(time.Hour), Reason: "x"}); err == nil || d.terms(t, "").Mode != acl.Enforce {
-		t.Errorf("granted: %v", err)
-	}
+	_, err := d.observe(acl.ModeOverride{Mode: acl.Observe, Until: d.at.Add(time.Hour), Reason: "x"})
+	must.True(t, err != nil && d.terms(t, "").Mode == acl.Enforce, "granted: %v", err)
 	path := filepath.Join(dir, grantsFile)
 	testkit.Write(t, path, "{")
-	if _, err := openGrants(&grants{path: path, now: time.Now}); err == nil || !strings.Contains(err.Error(), "Remove the file") {
-		t.Errorf("a broken file: %v", err)
-	}
+	must.Fail(t, must.Err(openGrants(&grants{path: path, now: time.Now})), "Remove the file", "a broken file")
 }
 
 func TestHeed_PatternsAndTimesOfGrants(t *testing.T) {
@@ -153,14 +135,11 @@ func TestHeed_PatternsAndTimesOfGrants(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want && (err == nil || !strings.Contains(got, want)) {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		must.True(t, got == want || err != nil && strings.Contains(got, want), "%s: %s, want %s", text, got, want)
 	}
 	for text, want := range map[string]time.Duration{"30m": 30 * time.Minute, "7d": 7 * 24 * time.Hour, "8d": 0, "-1h": 0, "0": 0, "": 0, "d": 0, "99999999999d": 0} {
-		if got, err := console.ParseFor(text, control.MaxBreak); got != want || (err == nil) != (want > 0) {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		got, err := console.ParseFor(text, control.MaxBreak)
+		must.True(t, got == want && (err == nil) == (want > 0), "%q: %v, %v", text, got, err)
 	}
 }
 
@@ -198,12 +177,9 @@ func TestHeed_TheRecordedSettingsMakeTheSameTerms(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, b.Text)
 			continue
 		}
-		if got, want := agreedBy(again), agreedBy(b); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)
-		}
-		if hashes[b.Hash] || !strings.HasPrefix(b.Hash, settled.Hash) {
-			t.Errorf("%s: the hash is %s", name, b.Hash)
-		}
+		got, want := agreedBy(again), agreedBy(b)
+		must.True(t, reflect.DeepEqual(got, want), "%s:\ngot  %+v\nwant %+v", name, got, want)
+		must.True(t, !hashes[b.Hash] && strings.HasPrefix(b.Hash, settled.Hash), "%s: the hash is %s", name, b.Hash)
 		hashes[b.Hash] = true
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_TheNameIsRandomAndStays(t *testing.T) {
@@ -17,35 +18,28 @@ func TestHeed_TheNameIsRandomAndStays(t *testing.T) {
 	for i := range names {
 		all.Go(func() {
 			var err error
-			if names[i], err = ProxyName(&config.Config{}, dir); err != nil {
-				t.Error(err)
-			}
+			names[i], err = ProxyName(&config.Config{}, dir)
+			must.True(t, err == nil, "%v", err)
 		})
 	}
 	all.Wait()
 	for _, name := range names {
-		if name != names[0] {
-			t.Fatalf("several names: %q", names)
-		}
+		must.Need(t, name == names[0], "several names: %q", names)
 	}
 	host, err := os.Hostname()
-	if err != nil || names[0] == host || len(names[0]) != 12 || config.CheckName(names[0]) != nil {
-		t.Errorf("the name is %q, %v", names[0], err)
-	}
-	if other, err := ProxyName(&config.Config{}, t.TempDir()); err != nil || other == names[0] {
-		t.Errorf("another state directory has the name %q, %v", other, err)
-	}
-	if given, err := ProxyName(&config.Config{Name: "edge-1"}, dir); err != nil || given != "edge-1" {
-		t.Errorf("the configured name is %q, %v", given, err)
-	}
+	must.True(t, err == nil && names[0] != host && len(names[0]) == 12 && config.CheckName(names[0]) == nil,
+		"the name is %q, %v", names[0], err)
+	other, err := ProxyName(&config.Config{}, t.TempDir())
+	must.True(t, err == nil && other != names[0], "another state directory has the name %q, %v", other, err)
+	given, err := ProxyName(&config.Config{Name: "edge-1"}, dir)
+	must.True(t, err == nil && given == "edge-1", "the configured name is %q, %v", given, err)
 }
 
 func TestHeed_ANameThatCannotBeSentIsNotTaken(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"", "two words\n", "a\r\nX: y\n"} {
 		file := testkit.Write(t, filepath.Join(dir, "name"), text)
-		if name, err := ProxyName(&config.Config{}, dir); err == nil {
-			t.Errorf("%q in %s gives %q", text, file, name)
-		}
+		name, err := ProxyName(&config.Config{}, dir)
+		must.True(t, err != nil, "%q in %s gives %q", text, file, name)
 	}
 }

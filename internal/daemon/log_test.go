@@ -40,12 +40,9 @@ func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
 	log.Error("an error")
 	log.With("id", 1).Error("another")
 	log.WithGroup("group").Error("a third")
-	if hurried != 3 {
-		t.Errorf("%d of 3 errors were hurried:\n%s", hurried, out.String())
-	}
-	if at := strings.Index(out.String(), "msg=decision"); at < 0 || at > strings.Index(out.String(), "an event") {
-		t.Errorf("the decision does not come first:\n%s", out.String())
-	}
+	must.True(t, hurried == 3, "%d of 3 errors were hurried:\n%s", hurried, out.String())
+	at := strings.Index(out.String(), "msg=decision")
+	must.True(t, at >= 0 && at <= strings.Index(out.String(), "an event"), "the decision does not come first:\n%s", out.String())
 }
 
 // gate is an output that blocks while it is shut, or fails with its error.
@@ -93,9 +90,8 @@ func TestHeed_NoLineIsLostWhenTheLogBlocks(t *testing.T) {
 	out.mu.Unlock()
 	log.Close("")
 	must.OK(t, buffered.Drain(testkit.Patience))
-	if n := bytes.Count(out.out.Bytes(), []byte("\n")); n != accepted || accepted == 0 {
-		t.Errorf("%d lines of %d decisions", n, accepted)
-	}
+	n := bytes.Count(out.out.Bytes(), []byte("\n"))
+	must.True(t, n == accepted && accepted != 0, "%d lines of %d decisions", n, accepted)
 }
 
 // Where the record has the evidence, a log that cannot be written or is not read is no
@@ -117,21 +113,15 @@ func TestHeed_TheRecordAloneCarriesTheEvidence(t *testing.T) {
 			decided, long := uint64(0), strings.Repeat("x", 1<<16)
 			for ; buffered.Lost() < 3; decided++ {
 				e := &audit.Entry{Method: "GET", Scheme: "http", Host: "h.test", Target: "/" + long, Raw: long, UserAgent: long, Detail: long}
-				if err := log.Decided(e); err != nil {
-					t.Fatalf("decision %d was refused: %v", decided, err)
-				}
+				must.OK(t, log.Decided(e), "decision %d was refused", decided)
 				log.Ended(e)
 			}
-			if log.Err() == nil {
-				t.Error("the failure is not reported")
-			}
+			must.True(t, log.Err() != nil, "the failure is not reported")
 			c.end(out)
-			if err := buffered.Drain(testkit.Patience); err != nil || log.Err() != nil {
-				t.Errorf("afterwards: %v, %v", err, log.Err())
-			}
-			if n := uint64(bytes.Count(out.out.Bytes(), []byte("\n"))); n+buffered.Lost() != decided {
-				t.Errorf("%d lines and %d lost of %d decisions", n, buffered.Lost(), decided)
-			}
+			err := buffered.Drain(testkit.Patience)
+			must.True(t, err == nil && log.Err() == nil, "afterwards: %v, %v", err, log.Err())
+			n := uint64(bytes.Count(out.out.Bytes(), []byte("\n")))
+			must.True(t, n+buffered.Lost() == decided, "%d lines and %d lost of %d decisions", n, buffered.Lost(), decided)
 		})
 	}
 }
@@ -168,9 +158,8 @@ func TestHeed_NoDecisionFollowsAFailureOfTheLog(t *testing.T) {
 	must.OK(t, log.Decided(e))
 	log.Ended(e)
 	testkit.Until(t, "the failure is known", func() bool { return buffered.Err() != nil })
-	if err := log.Decided(&audit.Entry{}); !errors.Is(err, full) || log.Err() == nil {
-		t.Errorf("accepted with %v", err)
-	}
+	err := log.Decided(&audit.Entry{})
+	must.True(t, errors.Is(err, full) && log.Err() != nil, "accepted with %v", err)
 	out.fail.Store(nil)
 	testkit.Until(t, "decisions are accepted again", func() bool { return log.Decided(&audit.Entry{}) == nil })
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -19,15 +20,11 @@ func TestAddresses_OfAnOrigin(t *testing.T) {
 		{Scheme: "http", Host: "2001:db8::9", Port: 8080}:   "2001:db8::9",
 		{Scheme: "http", Host: "::ffff:192.0.2.9", Port: 1}: "192.0.2.9",
 	} {
-		if got := a.of(t.Context(), origin); got.String() != want {
-			t.Errorf("%s: %s, want %s", origin, got, want)
-		}
+		got := a.of(t.Context(), origin)
+		must.True(t, got.String() == want, "%s: %s, want %s", origin, got, want)
 	}
 	list := []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.8"), netip.MustParseAddr("::ffff:192.0.2.3")}
-	if got := leastAddress(list); got.String() != "192.0.2.3" {
-		t.Errorf("the least is %s", got)
-	}
-	if leastAddress(nil).IsValid() {
-		t.Error("no address is one")
-	}
+	got := leastAddress(list)
+	must.True(t, got.String() == "192.0.2.3", "the least is %s", got)
+	must.True(t, !leastAddress(nil).IsValid(), "no address is one")
 }

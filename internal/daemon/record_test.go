@@ -29,14 +29,12 @@ func TestHeed_TheUsualNamesOfSecretsAreHiddenUnasked(t *testing.T) {
 		"secret", "client_secret", "clientsecret", "auth", "authorization", "session", "session_id", "sessionid", "PHPSESSID", "jsessionid", "sid",
 		"jwt", "bearer", "credential", "credentials", "otp", "SAMLResponse", "code",
 	} {
-		if got, privacy := p.Redact("/a?b=1&" + name + "=5ecret&c=2"); !privacy || strings.Contains(got, "5ecret") || !strings.HasSuffix(got, "&c=2") {
-			t.Errorf("%s: %s", name, got)
-		}
+		got, privacy := p.Redact("/a?b=1&" + name + "=5ecret&c=2")
+		must.True(t, privacy && !strings.Contains(got, "5ecret") && strings.HasSuffix(got, "&c=2"), "%s: %s", name, got)
 	}
 	for _, name := range []string{"q", "id", "page", "keyword", "keywords", "author", "passenger", "sight", "design", "zip_code", "state", "lang", "sort", "compass", "monkey", "side", "authors"} {
-		if got, privacy := p.Redact("/a?" + name + "=1"); privacy {
-			t.Errorf("%s: %s", name, got)
-		}
+		got, privacy := p.Redact("/a?" + name + "=1")
+		must.True(t, !privacy, "%s: %s", name, got)
 	}
 }
 
@@ -44,21 +42,15 @@ func TestHeed_TheRedactionKeyIsMadeOnceAndPrivate(t *testing.T) {
 	state, c := t.TempDir(), defaultPrivacy(t)
 	first := must.Get(openPrivacy(c, state))(t)
 	path := filepath.Join(state, privacyKeyFile)
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%v, %v", info, err)
-	}
+	info, err := os.Stat(path)
+	must.Need(t, err == nil && info.Mode().Perm() == 0o600, "%v, %v", info, err)
 	second := must.Get(openPrivacy(c, state))(t)
 	a, _ := first.Redact("/?token=x")
-	if b, _ := second.Redact("/?token=x"); a != b {
-		t.Errorf("after a restart %s is %s", a, b)
-	}
+	b, _ := second.Redact("/?token=x")
+	must.True(t, a == b, "after a restart %s is %s", a, b)
 	must.OK(t, os.Chmod(path, 0o604))
-	if _, err := openPrivacy(c, state); err == nil || !strings.Contains(err.Error(), "chmod") {
-		t.Errorf("a key that everyone can read: %v", err)
-	}
+	must.Fail(t, must.Err(openPrivacy(c, state)), "chmod", "a key that everyone can read")
 	testkit.Write(t, filepath.Join(state, "other"), "no key\n")
 	must.OK(t, os.Rename(filepath.Join(state, "other"), path))
-	if _, err := openPrivacy(c, state); err == nil || !strings.Contains(err.Error(), "Remove it") {
-		t.Errorf("a file without a key: %v", err)
-	}
+	must.Fail(t, must.Err(openPrivacy(c, state)), "Remove it", "a file without a key")
 }

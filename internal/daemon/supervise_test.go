@@ -30,8 +30,7 @@ func newManager(t *testing.T) *manager {
 	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	must.OK(t, err)
+	conn := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	t.Cleanup(func() { conn.Close() })
 	return &manager{t, conn, path}
 }
@@ -43,9 +42,7 @@ func (m *manager) await(first string) map[string]string {
 	m.conn.SetReadDeadline(time.Now().Add(testkit.Patience))
 	for buffer := make([]byte, 4096); ; {
 		n, err := m.conn.Read(buffer)
-		if err != nil {
-			m.Fatalf("no message %s: %v", first, err)
-		}
+		must.OK(m, err, "no message %s", first)
 		text := string(buffer[:n])
 		switch begin, _, _ := strings.Cut(text, "\n"); begin {
 		case first:
@@ -64,9 +61,8 @@ func (m *manager) await(first string) map[string]string {
 
 func (m *manager) expect(message map[string]string, name, part string) {
 	m.Helper()
-	if !strings.Contains(message[name], part) || message[name] == "" {
-		m.Errorf("%s is %q, want %q in it", name, message[name], part)
-	}
+	must.True(m, strings.Contains(message[name], part) && message[name] != "",
+		"%s is %q, want %q in it", name, message[name], part)
 }
 
 // systemctl start, reload, a reload of settings that are wrong, and stop.
@@ -128,9 +124,8 @@ func TestAnswers(t *testing.T) {
 			within = 50 * time.Millisecond
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), within)
-		if err := answers(ctx, c.addr); (err == nil) != c.alive {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		err := answers(ctx, c.addr)
+		must.True(t, (err == nil) == c.alive, "%s: %v", c.name, err)
 		cancel()
 	}
 }
@@ -143,11 +138,8 @@ func TestHeed_ThatHangsGivesNoSignOfLife(t *testing.T) {
 	d.stopping, d.stop = context.WithCancel(t.Context())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := d.alive(ctx); !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), hangs.Addr().String()) {
-		t.Errorf("alive: %v", err)
-	}
+	err := d.alive(ctx)
+	must.True(t, errors.Is(err, os.ErrDeadlineExceeded) && strings.Contains(err.Error(), hangs.Addr().String()), "alive: %v", err)
 	d.stop()
-	if err := d.alive(ctx); err != nil {
-		t.Errorf("alive, while it stops: %v", err)
-	}
+	must.OK(t, d.alive(ctx), "alive, while it stops")
 }

@@ -39,9 +39,7 @@ func (d *turnsDesk) wait(t *testing.T) time.Duration {
 		Settings: &pace.Settings{MaxDelay: time.Hour, MaxWait: 2 * time.Hour},
 		Origin:   quietSite, Hints: p.RateHints(rules.Identify("TestBot/1.0")),
 	})
-	if a.Refused {
-		t.Fatalf("%+v", a)
-	}
+	must.Need(t, !a.Refused, "%+v", a)
 	a.Turn.Started()
 	a.Turn.End()
 	return a.Waited
@@ -92,8 +90,7 @@ func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
 }
 
 func TestHeed_ABrokenFileOfTurnsIsReportedAndCostsADelay(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "turns.json")
-	must.OK(t, os.WriteFile(path, []byte(`{"complete":true,`), 0o600))
+	path := testkit.Write(t, filepath.Join(t.TempDir(), "turns.json"), `{"complete":true,`)
 	synctest.Test(t, func(t *testing.T) {
 		d := openTurnsDesk(path)
 		must.Equal(t, d.wait(t), 10*time.Second, "waited")
@@ -110,8 +107,6 @@ func TestHeed_AFailureToSaveTurnsIsLoggedOnce(t *testing.T) {
 		d.wait(t)
 		testkit.Advance(5 * time.Second)
 		d.close()
-		if n := strings.Count(d.log.String(), "cannot be saved for a restart"); n != 1 {
-			t.Errorf("the log says %d times: %s", n, d.log.String())
-		}
+		must.Equal(t, strings.Count(d.log.String(), "cannot be saved for a restart"), 1, "times the log says it")
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"heed/internal/judge/acl"
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -13,13 +14,10 @@ import (
 func ask(t *testing.T, q Question) Verdict {
 	t.Helper()
 	var v Verdict
-	if need := q.Decide(&v); need != NeedsNothing {
-		t.Fatalf("it needs %d", need)
-	}
+	must.Is(t, q.Decide(&v), NeedsNothing, "what it needs")
 	again := v
-	if need := q.Decide(&again); need != NeedsNothing || again.Decision != v.Decision {
-		t.Errorf("asked again it is %+v, %+v before", again, v)
-	}
+	need := q.Decide(&again)
+	must.True(t, need == NeedsNothing && again.Decision == v.Decision, "asked again it is %+v, %+v before", again, v)
 	return v
 }
 
@@ -53,14 +51,12 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 		{NeedsStatements, func() { q.Statements = &signal.Verdict{Crawl: true} }},
 		{NeedsSelf, func() { q.SelfKnown = true }},
 	} {
-		if need := q.Decide(&v); need != step.need {
-			t.Fatalf("it needs %d, not %d", need, step.need)
-		}
+		need := q.Decide(&v)
+		must.Need(t, need == step.need, "it needs %d, not %d", need, step.need)
 		step.find()
 	}
-	if need := q.Decide(&v); need != NeedsNothing || v.Verdict != rules.Allow {
-		t.Errorf("%+v, %d", v, need)
-	}
+	need := q.Decide(&v)
+	must.True(t, need == NeedsNothing && v.Verdict == rules.Allow, "%+v, %d", v, need)
 	q = question("/a")
 	q.Effective.Terms, q.Statements = q.Effective.Terms.For([]signal.Purpose{signal.PurposeTraining}), refuses
 	if v := ask(t, q); v.Reason != rules.ReasonSignal || v.Refusal == nil || v.Line != 1 || v.Rules.Reason != rules.ReasonNoRule {
@@ -108,8 +104,7 @@ func TestHeed_TheOrderOfADecision(t *testing.T) {
 	} {
 		q := question(c.target)
 		c.change(&q)
-		if v := ask(t, q); v.Reason != c.want || c.refuse != (v.Verdict == rules.Refuse) {
-			t.Errorf("%s: %+v", name, v)
-		}
+		v := ask(t, q)
+		must.True(t, v.Reason == c.want && c.refuse == (v.Verdict == rules.Refuse), "%s: %+v", name, v)
 	}
 }

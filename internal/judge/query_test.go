@@ -45,9 +45,7 @@ func TestHeed_AStopHoldsWhateverElseWasSettled(t *testing.T) {
 			o, ok := c.q.WithoutRules()
 			o = Apply(c.q.Effective, o)
 			got := ok && o.Blocked && o.Verdict == rules.Refuse && o.Reason == rules.ReasonOverride && o.OperatorReason == "mail of 3 May"
-			if got != c.stopped {
-				t.Errorf("it is stopped: %v, by %+v", got, o)
-			}
+			must.True(t, got == c.stopped, "it is stopped: %v, by %+v", got, o)
 		})
 	}
 }
@@ -92,14 +90,11 @@ func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
 		{1, "/b.txt%C2%85", false, early, refuse},
 	} {
 		got, rule := ask(c.client, c.target, c.refused, c.at)
-		if got != c.want {
-			t.Errorf("%+v: %v %q", c, got, rule)
-		}
+		must.True(t, got == c.want, "%+v: %v %q", c, got, rule)
 	}
 	b = &acl.Rules{Hosts: append([]acl.Host{{Match: []acl.HostPattern{all}, NeverAllow: true}}, b.Hosts...), Clients: b.Clients}
-	if got, _ := ask(0, "/api/items", true, early); got != nil {
-		t.Error("a host that is never to be allowed is allowed")
-	}
+	got, _ := ask(0, "/api/items", true, early)
+	must.True(t, got == nil, "a host that is never to be allowed is allowed")
 }
 
 // A client that obeys names of purposes besides its own gets what its own names are allowed, and

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -31,12 +32,9 @@ func TestHeed_NamesOfOneAddressKeepMinDelayTogether(t *testing.T) {
 		ask := func(name, address string, hints []*rules.RateHint) {
 			all.Go(func() {
 				a := s.TakeAt(t.Context(), &Ask{Settings: &settings, Origin: rules.Origin{Scheme: "http", Host: name, Port: 80}, Hints: hints, Client: name, Target: "GET /x"}, netip.MustParseAddr(address))
-				if a.Refused || a.Left {
-					t.Errorf("%s: %+v", name, a)
-				}
-				if a.Waited > 0 != strings.Contains(a.Note, address) && name != "slow.test" {
-					t.Errorf("%s waited for %v: %q", name, a.Waited, a.Note)
-				}
+				must.True(t, !a.Refused && !a.Left, "%s: %+v", name, a)
+				must.True(t, a.Waited > 0 == strings.Contains(a.Note, address) || name == "slow.test",
+					"%s waited for %v: %q", name, a.Waited, a.Note)
 				a.Turn.Going()
 				a.Turn.Started()
 				a.Turn.End()
@@ -58,9 +56,7 @@ func TestHeed_NamesOfOneAddressKeepMinDelayTogether(t *testing.T) {
 			found = found || x.Address == "192.0.2.1" && x.Place() == "all names at 192.0.2.1" &&
 				slices.ContainsFunc(x.Waiters, func(w Waiter) bool { return strings.HasPrefix(w.Request, "GET http://name") })
 		}
-		if !found {
-			t.Errorf("the address is not listed: %+v", s.List())
-		}
+		must.True(t, found, "the address is not listed: %+v", s.List())
 		all.Wait()
 		last := map[string]time.Duration{}
 		for _, x := range starts {
@@ -68,20 +64,16 @@ func TestHeed_NamesOfOneAddressKeepMinDelayTogether(t *testing.T) {
 			if x.name == "other.test" {
 				key = "192.0.2.2"
 			}
-			if before, ok := last[key]; ok && x.at-before < apart {
-				t.Errorf("%s starts %v after the one before", x.name, x.at-before)
-			}
-			if before, ok := last[x.name]; ok && x.at-before < 10*time.Second {
-				t.Errorf("%s starts %v after its last", x.name, x.at-before)
-			}
+			before, ok := last[key]
+			must.True(t, !ok || x.at-before >= apart, "%s starts %v after the one before", x.name, x.at-before)
+			before, ok = last[x.name]
+			must.True(t, !ok || x.at-before >= 10*time.Second, "%s starts %v after its last", x.name, x.at-before)
 			last[key], last[x.name] = x.at, x.at
 		}
-		if len(starts) != 34 || last["192.0.2.2"] != 0 || last["192.0.2.1"] > 55*time.Second {
-			t.Errorf("%d starts, the last ones at %v and %v", len(starts), last["192.0.2.1"], last["192.0.2.2"])
-		}
-		if c := s.Counts(); c.Turns != 34 {
-			t.Errorf("counted %d turns", c.Turns)
-		}
+		must.True(t, len(starts) == 34 && last["192.0.2.2"] == 0 && last["192.0.2.1"] <= 55*time.Second,
+			"%d starts, the last ones at %v and %v", len(starts), last["192.0.2.1"], last["192.0.2.2"])
+		c := s.Counts()
+		must.True(t, c.Turns == 34, "counted %d turns", c.Turns)
 	})
 }
 
@@ -105,17 +97,13 @@ func TestHeed_ATurnThatIsRefusedAtTheAddressIsGivenBackAtTheSite(t *testing.T) {
 		settings.MaxWait = time.Hour
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
-		if left := take(ctx, "b.test"); !left.Left || left.Turn != nil {
-			t.Errorf("%+v", left)
-		}
+		left := take(ctx, "b.test")
+		must.True(t, left.Left && left.Turn == nil, "%+v", left)
 		begun := time.Now()
 		again := take(t.Context(), "b.test") // its site has no turn that was not given back
-		if again.Refused || time.Since(begun) > time.Minute {
-			t.Errorf("after %v: %+v", time.Since(begun), again)
-		}
+		must.True(t, !again.Refused && time.Since(begun) <= time.Minute, "after %v: %+v", time.Since(begun), again)
 		again.Turn.End()
-		if place, err := parsePlace("address", AddressOrigin(address).Authority()); err != nil || place != AddressOrigin(address) {
-			t.Errorf("%v, %v of %s", place, err, AddressOrigin(address).Authority())
-		}
+		place, err := parsePlace("address", AddressOrigin(address).Authority())
+		must.True(t, err == nil && place == AddressOrigin(address), "%v, %v of %s", place, err, AddressOrigin(address).Authority())
 	})
 }

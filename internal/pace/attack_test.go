@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -54,17 +55,14 @@ func riot(t *testing.T, r *rand.Rand) {
 		}
 		agent := names[r.IntN(len(names))]
 		wishes := robots(agent, riotFile...)
-		if len(wishes) != len(strings.Fields(agent)) {
-			t.Fatalf("%q is under %d groups", agent, len(wishes))
-		}
+		must.Need(t, len(wishes) == len(strings.Fields(agent)), "%q is under %d groups", agent, len(wishes))
 		m.one(&Ask{Settings: &defaults, Origin: site1, Hints: wishes, Client: fmt.Sprint(r.IntN(5)), Name: agent, Target: fmt.Sprint(n % 50)})
 	}
 	m.wg.Wait()
 	for lane, all := range m.lanes {
 		for i := 1; i < len(all); i++ {
-			if gap := all[i] - all[i-1]; gap < riotDelays[lane] {
-				t.Errorf("%s: %v between two starts", lane, gap)
-			}
+			gap := all[i] - all[i-1]
+			must.True(t, gap >= riotDelays[lane], "%s: %v between two starts", lane, gap)
 		}
 		t.Logf("%s: %d starts", lane, len(all))
 	}
@@ -72,9 +70,7 @@ func riot(t *testing.T, r *rand.Rand) {
 		t.Errorf("left over: timer %v, queue %d, running %d", s.timer, len(s.queue), s.running)
 	}
 	testkit.Advance(3 * time.Hour)
-	if got := m.List(); len(got) != 0 {
-		t.Errorf("not forgotten: %+v", got)
-	}
+	must.Same(t, m.List(), nil, "not forgotten")
 }
 
 // hold makes the site ask all clients to wait.
@@ -101,15 +97,11 @@ func (m *mob) one(ask *Ask) {
 		m.mu.Lock()
 		until, given := m.held, time.Since(m.begun)
 		m.mu.Unlock()
-		if answer.Waited > 70*time.Second {
-			m.t.Errorf("a request waited %v", answer.Waited)
-		}
+		must.True(m.t, answer.Waited <= 70*time.Second, "a request waited %v", answer.Waited)
 		if answer.Refused || answer.Left {
 			return
 		}
-		if given < until {
-			m.t.Errorf("a turn was given at %v, the site is held until %v", given, until)
-		}
+		must.True(m.t, given >= until, "a turn was given at %v, the site is held until %v", given, until)
 		testkit.Delay(late)
 		if fails {
 			return
@@ -130,9 +122,7 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 		c := newCrowd(t)
 		file := []string{"User-agent: slowbot", "Crawl-delay: 25", "Disallow:", "User-agent: quickbot", "Crawl-delay: 0.5"}
 		both, quick := robots("slowbot/1 quickbot/1", file...), robots("quickbot/1", file...)
-		if len(both) != 2 || len(quick) != 1 {
-			t.Fatalf("%d and %d groups", len(both), len(quick))
-		}
+		must.Need(t, len(both) == 2 && len(quick) == 1, "%d and %d groups", len(both), len(quick))
 		ctx, stop := context.WithCancel(t.Context())
 		for range 3 {
 			c.wg.Go(func() {
@@ -149,9 +139,8 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 		synctest.Wait()
 		for n := range 40 {
 			answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: quick, Client: "quiet"})
-			if answer.Refused || answer.Waited > 1500*time.Millisecond {
-				t.Errorf("request %d in the quick group waited %v (refused: %v)", n, answer.Waited, answer.Refused)
-			}
+			must.True(t, !answer.Refused && answer.Waited <= 1500*time.Millisecond,
+				"request %d in the quick group waited %v (refused: %v)", n, answer.Waited, answer.Refused)
 			turnOf(answer).Started()
 			turnOf(answer).End()
 		}
@@ -221,12 +210,10 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 				refused++
 			}
 		}
-		if sites := c.Counts().Sites; sites > c.bounds.sites || refused < 100 {
-			t.Errorf("%d sites are known, %d requests were refused", sites, refused)
-		}
-		if again := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("3600"), Client: "a"}); !again.Refused {
-			t.Error("the first site has been forgotten")
-		}
+		sites := c.Counts().Sites
+		must.True(t, sites <= c.bounds.sites && refused >= 100, "%d sites are known, %d requests were refused", sites, refused)
+		again := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("3600"), Client: "a"})
+		must.True(t, again.Refused, "the first site has been forgotten")
 		c.wg.Wait()
 	})
 }
@@ -242,13 +229,10 @@ func TestHeed_NoRequestDelaysTheEnd(t *testing.T) {
 		c.EndWaits()
 		c.ask("b", delay("10"))
 		c.expect("a 0s")
-		if len(c.refused) != 3 || time.Since(c.begun) != 0 {
-			t.Errorf("after %v %d were told: %+v", time.Since(c.begun), len(c.refused), c.refused)
-		}
+		must.True(t, len(c.refused) == 3 && time.Since(c.begun) == 0,
+			"after %v %d were told: %+v", time.Since(c.begun), len(c.refused), c.refused)
 		for _, a := range c.refused {
-			if !a.Ended || a.RetryAfter < time.Second {
-				t.Errorf("%+v", a)
-			}
+			must.True(t, a.Ended && a.RetryAfter >= time.Second, "%+v", a)
 		}
 	})
 }
@@ -269,9 +253,8 @@ func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
 		})
 		testkit.Advance(time.Second)
 		answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("1"), Client: "a"})
-		if answer.Refused || answer.Waited > 3*time.Second {
-			t.Errorf("a page waited %v (refused: %v)", answer.Waited, answer.Refused)
-		}
+		must.True(t, !answer.Refused && answer.Waited <= 3*time.Second,
+			"a page waited %v (refused: %v)", answer.Waited, answer.Refused)
 		turnOf(answer).End()
 		stop()
 		c.wg.Wait()
@@ -304,9 +287,8 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 				turnOf(answer).Started()
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				if gap := time.Since(last[n]); gap < time.Duration(5+5*(n%7))*time.Second {
-					t.Errorf("group %d: %v between two starts", n, gap)
-				}
+				gap := time.Since(last[n])
+				must.True(t, gap >= time.Duration(5+5*(n%7))*time.Second, "group %d: %v between two starts", n, gap)
 				last[n] = time.Now()
 				s := c.find(site1)
 				s.mu.Lock()
@@ -315,9 +297,7 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 			})
 		}
 		c.wg.Wait()
-		if most != c.bounds.lanes && most != c.bounds.lanes+1 {
-			t.Errorf("%d lanes were known at a time", most)
-		}
+		must.True(t, most == c.bounds.lanes || most == c.bounds.lanes+1, "%d lanes were known at a time", most)
 	})
 }
 

@@ -124,9 +124,8 @@ func TestHeed_ABusyClientDoesNotStarveAQuietOne(t *testing.T) {
 		c.ask("quiet", delay("0.5"))
 		c.wg.Wait()
 		for _, s := range c.starts {
-			if s.who == "quiet" && s.at > 2200*time.Millisecond {
-				t.Errorf("the quiet client came at 1.2s and started at %v", s.at)
-			}
+			must.True(t, s.who != "quiet" || s.at <= 2200*time.Millisecond,
+				"the quiet client came at 1.2s and started at %v", s.at)
 		}
 	})
 }
@@ -158,9 +157,8 @@ func TestHeed_WhoLeavesGivesItsTurnBack(t *testing.T) {
 		c.ask("c", delay("10"))
 		testkit.Advance(4 * time.Second)
 		leave()
-		if a := <-left; !a.Left || a.Owed != 6*time.Second || a.Waited != 4*time.Second {
-			t.Errorf("%+v", a)
-		}
+		a := <-left
+		must.True(t, a.Left && a.Owed == 6*time.Second && a.Waited == 4*time.Second, "%+v", a)
 		c.expect("a 0s, c 10s")
 	})
 }
@@ -175,18 +173,14 @@ func TestRFC9110_RetryAfterIsTrue(t *testing.T) {
 		}
 		late := Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a", Target: "/5"}
 		answer := c.Take(t.Context(), &late)
-		if !answer.Refused || answer.RetryAfter != 40*time.Second || answer.Waited != 0 {
-			t.Fatalf("%+v", answer)
-		}
+		must.Need(t, answer.Refused && answer.RetryAfter == 40*time.Second && answer.Waited == 0, "%+v", answer)
 		testkit.Advance(answer.RetryAfter - 100*time.Millisecond)
 		for range 4 { // its client goes on asking
 			c.ask("a", delay("10"))
 		}
 		testkit.Advance(100 * time.Millisecond)
 		again := c.Take(t.Context(), &late)
-		if again.Refused || again.Waited > 10*time.Second {
-			t.Errorf("it came back after its Retry-After: %+v", again)
-		}
+		must.True(t, !again.Refused && again.Waited <= 10*time.Second, "it came back after its Retry-After: %+v", again)
 		turnOf(again).End()
 		c.wg.Wait()
 	})
@@ -247,9 +241,8 @@ func TestHeed_HostileDelaysAreClampedAndNoted(t *testing.T) {
 			turnOf(first).Started()
 			turnOf(first).End()
 			must.Equal(t, first.Note, want, value)
-			if next := turns.Take(t.Context(), &ask); !next.Refused || next.RetryAfter != time.Hour {
-				t.Errorf("%s: %+v", value, next)
-			}
+			next := turns.Take(t.Context(), &ask)
+			must.True(t, next.Refused && next.RetryAfter == time.Hour, "%s: %+v", value, next)
 		})
 	}
 }
@@ -290,9 +283,7 @@ func TestHeed_AFloodOfRobotsTxtStarvesNoOtherRequest(t *testing.T) {
 				pages, last = pages+1, s.at
 			}
 		}
-		if pages != 4 || last > 90*time.Second {
-			t.Errorf("%d pages started, the last after %v: %v", pages, last, c.starts)
-		}
+		must.True(t, pages == 4 && last <= 90*time.Second, "%d pages started, the last after %v: %v", pages, last, c.starts)
 	})
 }
 
@@ -355,19 +346,14 @@ func TestHeed_RetryAfterIsClampedAndNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := New(Config{})
 		note := turns.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"99999999"}}, time.Now())
-		if !strings.Contains(note, "wait for 27777h46m39s (Retry-After); it is kept for 1h0m0s") {
-			t.Error(note)
-		}
+		must.Contain(t, note, "wait for 27777h46m39s (Retry-After); it is kept for 1h0m0s")
 		ask := Ask{Settings: &defaults, Origin: site1, Client: "a"}
-		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != time.Hour || a.Pause != time.Hour {
-			t.Errorf("%+v", a)
-		}
-		if got := turns.Release("site.test"); len(got) != 1 {
-			t.Errorf("released %v", got)
-		}
-		if a := turns.Take(t.Context(), &ask); a.Refused {
-			t.Errorf("after the release: %+v", a)
-		}
+		a := turns.Take(t.Context(), &ask)
+		must.True(t, a.Refused && a.RetryAfter == time.Hour && a.Pause == time.Hour, "%+v", a)
+		got := turns.Release("site.test")
+		must.True(t, len(got) == 1, "released %v", got)
+		a = turns.Take(t.Context(), &ask)
+		must.True(t, !a.Refused, "after the release: %+v", a)
 	})
 }
 
@@ -434,13 +420,10 @@ func TestHeed_NothingIsLeft(t *testing.T) {
 		c.ask("a", delay("10"))
 		c.ask("b", delay("10"))
 		c.wg.Wait()
-		if s := c.find(site1); s.timer != nil || len(s.queue) != 0 {
-			t.Errorf("timer %v, queue %v", s.timer, s.queue)
-		}
+		s := c.find(site1)
+		must.True(t, s.timer == nil && len(s.queue) == 0, "timer %v, queue %v", s.timer, s.queue)
 		testkit.Advance(time.Hour)
-		if got := c.List(); len(got) != 0 {
-			t.Errorf("%+v", got)
-		}
+		must.Same(t, c.List(), nil)
 	})
 }
 
@@ -451,17 +434,14 @@ func TestConner_VisitTime(t *testing.T) {
 		turns := New(Config{})
 		own := defaults
 		ask := Ask{Settings: &own, Origin: site1, Hints: night, Client: "a"}
-		if a := turns.Take(t.Context(), &ask); a.Refused || a.Note != `outside of the Visit-time "0200-0400" (robots.txt line 2)` {
-			t.Errorf("%+v", a)
-		}
+		a := turns.Take(t.Context(), &ask)
+		must.True(t, !a.Refused && a.Note == `outside of the Visit-time "0200-0400" (robots.txt line 2)`, "%+v", a)
 		own.ObeyVisits = true
-		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != 2*time.Hour || a.Visit.Line != 2 {
-			t.Errorf("%+v", a)
-		}
+		a = turns.Take(t.Context(), &ask)
+		must.True(t, a.Refused && a.RetryAfter == 2*time.Hour && a.Visit.Line == 2, "%+v", a)
 		testkit.Advance(2*time.Hour - 10*time.Second)
-		if a := turns.Take(t.Context(), &ask); a.Refused || a.Waited != 10*time.Second {
-			t.Errorf("%+v", a)
-		}
+		a = turns.Take(t.Context(), &ask)
+		must.True(t, !a.Refused && a.Waited == 10*time.Second, "%+v", a)
 	})
 }
 

@@ -154,16 +154,13 @@ func TestHeed_HeedsOfAFleetTakeTurns(t *testing.T) {
 		all := slices.Concat(one.starts, other.starts)
 		slices.SortFunc(all, func(a, b start) int { return int(a.at - b.at) })
 		for i := 1; i < len(all); i++ {
-			if gap := all[i].at - all[i-1].at; gap < 2*time.Second || gap > 2200*time.Millisecond {
-				t.Errorf("%v between the starts %v", gap, all)
-			}
+			gap := all[i].at - all[i-1].at
+			must.True(t, gap >= 2*time.Second && gap <= 2200*time.Millisecond, "%v between the starts %v", gap, all)
 			if i > 1 && i < 5 && all[i].who == all[i-1].who {
 				t.Errorf("one heed came twice: %v", all)
 			}
 		}
-		if n := f.left(); n > 0 {
-			t.Errorf("%d turns and places are left", n)
-		}
+		must.Equal(t, f.left(), 0, "turns and places left")
 	})
 }
 
@@ -185,16 +182,12 @@ func TestHeed_WaitsOfAFleetAreReported(t *testing.T) {
 		synctest.Wait()
 		must.Equal(t, told.Wait, 40*time.Second, "told of %+v", told)
 		c.settings.MaxWait = 20 * time.Second
-		if a := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Client: "b"}); !a.Refused || a.RetryAfter < 40*time.Second || a.Waited > 0 {
-			t.Errorf("%+v", a)
-		}
+		a := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Client: "b"})
+		must.True(t, a.Refused && a.RetryAfter >= 40*time.Second && a.Waited <= 0, "%+v", a)
 		leave()
-		if a := <-done; !a.Left {
-			t.Errorf("%+v", a)
-		}
-		if n := f.left(); n > 0 {
-			t.Errorf("%d turns and places are left", n)
-		}
+		a = <-done
+		must.True(t, a.Left, "%+v", a)
+		must.Equal(t, f.left(), 0, "turns and places left")
 	})
 }
 
@@ -204,9 +197,8 @@ func TestHeed_ThePauseOfAFleetIsReported(t *testing.T) {
 		f.until = time.Now().Add(10 * time.Minute)
 		c := ally(t, f, "one")
 		ask := Ask{Settings: &c.settings, Origin: site1, Hints: delay("1")}
-		if a := c.Take(t.Context(), &ask); !a.Refused || a.Pause != 10*time.Minute || a.RetryAfter != 10*time.Minute {
-			t.Errorf("%+v", a)
-		}
+		a := c.Take(t.Context(), &ask)
+		must.True(t, a.Refused && a.Pause == 10*time.Minute && a.RetryAfter == 10*time.Minute, "%+v", a)
 		f.mu.Lock()
 		f.until = time.Time{} // another heed's operator has ended it
 		f.mu.Unlock()
@@ -219,18 +211,15 @@ func TestHeed_ThePauseOfAFleetIsReported(t *testing.T) {
 		c.Fetches(site1)
 		c.Release("site.test")
 		c.Hold(site1, 2*time.Minute) // another heed was told
-		if a := c.Take(t.Context(), &ask); !a.Refused || a.Pause != 2*time.Minute {
-			t.Errorf("%+v", a)
-		}
+		a = c.Take(t.Context(), &ask)
+		must.True(t, a.Refused && a.Pause == 2*time.Minute, "%+v", a)
 		c.Hold(site1, 0)
 		if a := c.Take(t.Context(), &ask); a.Refused {
 			t.Errorf("%+v", a)
 		} else {
 			turnOf(a).End()
 		}
-		if n := f.left(); n > 0 {
-			t.Errorf("%d turns and places are left", n)
-		}
+		must.Equal(t, f.left(), 0, "turns and places left")
 		slices.Sort(f.told)
 		must.Equal(t, strings.Join(f.told, "; "), "hold http://site.test 5s; moved http://site.test; release http://site.test", "told")
 	})
@@ -248,9 +237,8 @@ func TestHeed_RequestsWaitForAStoreThatWasNeverReached(t *testing.T) {
 		if a := c.Take(t.Context(), &ask); !a.Refused || a.Store != f.store || !strings.Contains(a.Note, f.store) || a.Waited < 5*time.Second || a.RetryAfter < retryUnreached {
 			t.Errorf("%+v", a)
 		}
-		if a := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1}); a.Refused || a.Waited > 0 {
-			t.Errorf("without a delay: %+v", a)
-		}
+		a := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1})
+		must.True(t, !a.Refused && a.Waited <= 0, "without a delay: %+v", a)
 		time.AfterFunc(3*time.Second, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -300,9 +288,7 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 		}
 		late := Ask{Settings: &one.settings, Origin: site1, Hints: delay("1"), Client: "busy", Target: "/late"}
 		refused := one.Take(t.Context(), &late)
-		if !refused.Refused || refused.RetryAfter < 10*time.Second {
-			t.Fatalf("%+v", refused)
-		}
+		must.Need(t, refused.Refused && refused.RetryAfter >= 10*time.Second, "%+v", refused)
 		testkit.Advance(refused.RetryAfter)
 		for _, c := range []*crowd{one, other} {
 			for range 12 {
@@ -310,9 +296,8 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 			}
 		}
 		again := one.Take(t.Context(), &late)
-		if again.Refused || again.Waited > 10*time.Second {
-			t.Errorf("refused with Retry-After %v, then: %+v", refused.RetryAfter, again)
-		}
+		must.True(t, !again.Refused && again.Waited <= 10*time.Second,
+			"refused with Retry-After %v, then: %+v", refused.RetryAfter, again)
 		turnOf(again).End()
 		one.wg.Wait()
 		other.wg.Wait()
@@ -344,15 +329,11 @@ func TestHeed_ATurnMayBeOverBeforeItsRequestGoes(t *testing.T) {
 		ask := &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"}
 		late := c.Take(t.Context(), ask)
 		testkit.Advance(101 * time.Millisecond)
-		if late.Turn.Going() {
-			t.Error("it goes although its turn is over")
-		}
+		must.True(t, !late.Turn.Going(), "it goes although its turn is over")
 		late.Turn.End()
 		again := c.Take(t.Context(), ask)
 		testkit.Advance(100 * time.Millisecond)
-		if again.Waited > 0 || !again.Turn.Going() || f.given != 2 {
-			t.Errorf("%+v, %d turns were given", again, f.given)
-		}
+		must.True(t, again.Waited <= 0 && again.Turn.Going() && f.given == 2, "%+v, %d turns were given", again, f.given)
 		again.Turn.End()
 		testkit.Advance(time.Second)
 	})
@@ -368,9 +349,7 @@ func TestHeed_ATurnMayBeOverWhileTheOneAtTheAddressIsWaitedFor(t *testing.T) {
 		settings := defaults
 		settings.MinDelay = time.Second
 		a := c.TakeAt(t.Context(), &Ask{Settings: &settings, Origin: site1, Hints: delay("10"), Client: "a"}, at)
-		if len(f.busy) > 0 || !a.Turn.Going() {
-			t.Errorf("it is too late: %+v", a)
-		}
+		must.True(t, len(f.busy) == 0 && a.Turn.Going(), "it is too late: %+v", a)
 		a.Turn.End()
 		testkit.Advance(time.Second)
 	})

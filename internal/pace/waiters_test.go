@@ -29,26 +29,21 @@ func TestHeed_TheListHasThoseThatWait(t *testing.T) {
 		testkit.Advance(time.Second)
 		send(Who{Address: "192.0.2.8"}, "GET /"+strings.Repeat("x", 1000))
 		got := c.List()[0].Waiters
-		if len(got) != 2 {
-			t.Fatalf("%+v", got)
-		}
+		must.Need(t, len(got) == 2, "%+v", got)
 		if w := got[0]; w.Who != alice || w.Request != "GET /second" || !w.Since.Equal(second) || w.Waited != time.Second || w.Next != 7*time.Second {
 			t.Errorf("the first that waits: %+v", w)
 		}
-		if w := got[1]; w.Address != "192.0.2.8" || len(w.Request) != maxRequest || w.Next != 17*time.Second {
-			t.Errorf("the next: %+v", w)
-		}
+		w := got[1]
+		must.True(t, w.Address == "192.0.2.8" && len(w.Request) == maxRequest && w.Next == 17*time.Second, "the next: %+v", w)
 		for i := range 40 {
 			send(Who{Address: fmt.Sprint("192.0.2.", 100+i)}, "GET /")
 		}
-		if s := c.List()[0]; len(s.Waiters) != maxWaiters || s.Waiting != 42 {
-			t.Errorf("%d of %d are listed", len(s.Waiters), s.Waiting)
-		}
+		s := c.List()[0]
+		must.True(t, len(s.Waiters) == maxWaiters && s.Waiting == 42, "%d of %d are listed", len(s.Waiters), s.Waiting)
 		c.EndWaits()
 		c.wg.Wait()
-		if s := c.List()[0]; s.Waiters == nil || len(s.Waiters) != 0 {
-			t.Errorf("nothing waits: %+v", s.Waiters)
-		}
+		s = c.List()[0]
+		must.True(t, s.Waiters != nil && len(s.Waiters) == 0, "nothing waits: %+v", s.Waiters)
 	})
 }
 

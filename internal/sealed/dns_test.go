@@ -16,8 +16,7 @@ func query(t testing.TB, name string, kind dnsmessage.Type, class dnsmessage.Cla
 	t.Helper()
 	n := must.Get(dnsmessage.NewName(name))(t)
 	m := dnsmessage.Message{Header: dnsmessage.Header{ID: 77, RecursionDesired: true}, Questions: []dnsmessage.Question{{Name: n, Type: kind, Class: class}}}
-	text := must.Get(m.Pack())(t)
-	return text
+	return must.Get(m.Pack())(t)
 }
 
 // Each name has an A and an AAAA record that lead back to it, whatever its case, and no
@@ -47,14 +46,10 @@ func TestNamesResolveToAddressesThatLeadBackToThem(t *testing.T) {
 		{"caf\xe9.test.", dnsmessage.TypeA, dnsmessage.ClassINET, dnsmessage.RCodeNameError, ""},
 	} {
 		var m dnsmessage.Message
-		if err := m.Unpack(n.answer(query(t, step.name, step.kind, step.class))); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
+		must.OK(t, m.Unpack(n.answer(query(t, step.name, step.kind, step.class))), step.name)
 		got := ""
 		for _, a := range m.Answers {
-			if a.Header.TTL != nameTTL || a.Header.Name.String() != step.name {
-				t.Errorf("%s: %+v", step.name, a.Header)
-			}
+			must.True(t, a.Header.TTL == nameTTL && a.Header.Name.String() == step.name, "%s: %+v", step.name, a.Header)
 			switch b := a.Body.(type) {
 			case *dnsmessage.AResource:
 				got += netip.AddrFrom4(b.A).String()
@@ -62,17 +57,15 @@ func TestNamesResolveToAddressesThatLeadBackToThem(t *testing.T) {
 				got += netip.AddrFrom16(b.AAAA).String()
 			}
 		}
-		if m.ID != 77 || !m.Response || m.RCode != step.code || got != step.want {
-			t.Errorf("%s %v: %+v, %q; want %v, %q", step.name, step.kind, m.Header, got, step.code, step.want)
-		}
+		must.True(t, m.ID == 77 && m.Response && m.RCode == step.code && got == step.want,
+			"%s %v: %+v, %q; want %v, %q", step.name, step.kind, m.Header, got, step.code, step.want)
 	}
 	for address, want := range map[string]string{
 		"198.18.0.1": "site.test", "::ffff:198.18.0.2": "other.test", "fd68:6565:6421::1": "site.test", "fd68:6565:6421::3": "_under-score.test",
 		"198.18.0.0": "", "198.18.0.4": "", "198.19.255.255": "", "192.0.2.1": "", "fd68:6565:6421::ffff:ffff": "", "::1": "",
 	} {
-		if name, ok := n.Name(netip.MustParseAddr(address)); name != want || ok != (want != "") {
-			t.Errorf("%s: %q, %v", address, name, ok)
-		}
+		name, ok := n.Name(netip.MustParseAddr(address))
+		must.True(t, name == want && ok == (want != ""), "%s: %q, %v", address, name, ok)
 	}
 }
 
@@ -81,42 +74,34 @@ func TestNamesAreServedOnlyForQueries(t *testing.T) {
 	response := query(t, "site.test.", dnsmessage.TypeA, dnsmessage.ClassINET)
 	response[2] |= 0x80
 	for what, text := range map[string][]byte{"nothing": nil, "half a header": make([]byte, 7), "a response": response} {
-		if got := n.answer(text); got != nil {
-			t.Errorf("%s is answered: %x", what, got)
-		}
+		got := n.answer(text)
+		must.True(t, got == nil, "%s is answered: %x", what, got)
 	}
 	update := query(t, "site.test.", dnsmessage.TypeA, dnsmessage.ClassINET)
 	update[2] |= 5 << 3
 	for code, text := range map[dnsmessage.RCode][]byte{dnsmessage.RCodeNotImplemented: update, dnsmessage.RCodeFormatError: make([]byte, 12)} {
 		var m dnsmessage.Message
-		if err := m.Unpack(n.answer(text)); err != nil || m.RCode != code {
-			t.Errorf("%v, %+v; want %v", err, m.Header, code)
-		}
+		err := m.Unpack(n.answer(text))
+		must.True(t, err == nil && m.RCode == code, "%v, %+v; want %v", err, m.Header, code)
 	}
-	if len(n.names) > 0 {
-		t.Errorf("names: %q", n.names)
-	}
+	must.True(t, len(n.names) == 0, "names: %q", n.names)
 }
 
 // When the addresses are used up, further names fail, and those before them stay.
 func TestNamesDoNotShareAddresses(t *testing.T) {
 	var n Names
 	for i := range maxNames {
-		if _, _, ok := n.Addresses(fmt.Sprintf("h%d.test", i)); !ok {
-			t.Fatalf("no address for name %d", i)
-		}
+		_, _, ok := n.Addresses(fmt.Sprintf("h%d.test", i))
+		must.Need(t, ok, "no address for name %d", i)
 	}
 	v4, v6, ok := n.Addresses(fmt.Sprintf("H%d.test.", maxNames-1))
-	if !ok || v4.String() != "198.19.255.254" || v6.String() != "fd68:6565:6421::1:fffe" {
-		t.Errorf("the last: %v %v %v", v4, v6, ok)
-	}
-	if _, _, ok := n.Addresses("one.more.test"); ok {
-		t.Error("one more name has an address")
-	}
+	must.True(t, ok && v4.String() == "198.19.255.254" && v6.String() == "fd68:6565:6421::1:fffe",
+		"the last: %v %v %v", v4, v6, ok)
+	_, _, ok = n.Addresses("one.more.test")
+	must.True(t, !ok, "one more name has an address")
 	var m dnsmessage.Message
-	if err := m.Unpack(n.answer(query(t, "one.more.test.", dnsmessage.TypeA, dnsmessage.ClassINET))); err != nil || m.RCode != dnsmessage.RCodeServerFailure {
-		t.Errorf("%v %+v", err, m.Header)
-	}
+	err := m.Unpack(n.answer(query(t, "one.more.test.", dnsmessage.TypeA, dnsmessage.ClassINET)))
+	must.True(t, err == nil && m.RCode == dnsmessage.RCodeServerFailure, "%v %+v", err, m.Header)
 }
 
 // Whatever comes, an answer is a response with the ID of the query, to which an address
@@ -132,17 +117,13 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		var m dnsmessage.Message
-		if err := m.Unpack(got); err != nil {
-			t.Fatalf("%x: %v", got, err)
-		}
-		if !m.Response || m.ID != uint16(text[0])<<8|uint16(text[1]) || len(got) > 512 || len(m.Answers) > 1 {
-			t.Errorf("%+v, %d octets", m.Header, len(got))
-		}
+		must.OK(t, m.Unpack(got), "%x", got)
+		must.True(t, m.Response && m.ID == uint16(text[0])<<8|uint16(text[1]) && len(got) <= 512 && len(m.Answers) <= 1,
+			"%+v, %d octets", m.Header, len(got))
 		for _, a := range m.Answers {
 			if b, ok := a.Body.(*dnsmessage.AResource); ok && !netip.AddrFrom4(b.A).IsLoopback() {
-				if name, ok := n.Name(netip.AddrFrom4(b.A)); !ok || name != canonical(m.Questions[0].Name.String()) {
-					t.Errorf("%v leads to %q", b.A, name)
-				}
+				name, ok := n.Name(netip.AddrFrom4(b.A))
+				must.True(t, ok && name == canonical(m.Questions[0].Name.String()), "%v leads to %q", b.A, name)
 			}
 		}
 	})

@@ -51,12 +51,10 @@ func TestRefusedPacketsAreReadFromAnswersOfTheKernel(t *testing.T) {
 		t.Errorf("%v, %v, %s", done, err, got)
 	}
 	refused := binary.NativeEndian.AppendUint32(nil, ^uint32(unix.EPERM)+1)
-	if done, err := messages(message(unix.NLMSG_ERROR, refused), nil); !done || err != unix.EPERM {
-		t.Errorf("an error: %v, %v", done, err)
-	}
-	if _, err := messages(message(7, body)[:20], nil); err != errNetlink {
-		t.Errorf("half a message: %v", err)
-	}
+	done, err = messages(message(unix.NLMSG_ERROR, refused), nil)
+	must.True(t, done && err == unix.EPERM, "an error: %v, %v", done, err)
+	_, err = messages(message(7, body)[:20], nil)
+	must.True(t, err == errNetlink, "half a message: %v", err)
 }
 
 // Netlink messages are the kernel's, and are read as if they were not.
@@ -70,13 +68,10 @@ func FuzzNetlink(f *testing.F) {
 		_, _ = messages(text, func(b []byte) {
 			bodies++
 			parseBlocked(b)
-			if s, ok := parseBound(b); ok && strings.Contains(s.name, "\x00") {
-				t.Errorf("%q", s.name)
-			}
+			s, ok := parseBound(b)
+			must.True(t, !ok || !strings.Contains(s.name, "\x00"), "%q", s.name)
 		})
-		if bodies*unix.NLMSG_HDRLEN > len(text) {
-			t.Errorf("%d messages in %d octets", bodies, len(text))
-		}
+		must.True(t, bodies*unix.NLMSG_HDRLEN <= len(text), "%d messages in %d octets", bodies, len(text))
 	})
 }
 
@@ -95,28 +90,21 @@ func TestASocketInsideIsNotTakenForAnotherFile(t *testing.T) {
 		"another device, the same low half":    {8<<20 | 2, 7 + 1<<32, false},
 		"another inode":                        {8<<20 | 1, 8, false},
 	} {
-		if got := s.mayBeAt(c.dev, c.inode); got != c.want {
-			t.Errorf("%s: %v", what, got)
-		}
+		must.Equal(t, s.mayBeAt(c.dev, c.inode), c.want, what)
 	}
 	file := must.Get(os.Open(t.TempDir()))(t)
 	defer file.Close()
 	other := &unix.Stat_t{Dev: unix.Mkdev(9, 9)}
-	if dev := fileSystem(os.Getpid(), int(file.Fd()), other); dev == 9<<20|9 {
-		t.Error("the mount of a directory is not found")
-	}
-	if dev := fileSystem(os.Getpid(), 1<<20, other); dev != 9<<20|9 {
-		t.Errorf("a file that is not open is on %x", dev)
-	}
+	dev := fileSystem(os.Getpid(), int(file.Fd()), other)
+	must.True(t, dev != 9<<20|9, "the mount of a directory is not found")
+	must.Equal(t, fileSystem(os.Getpid(), 1<<20, other), 9<<20|9, "a file that is not open is on")
 	body := append(make([]byte, diagHead), nested(diagName, []byte("/tmp/s\x00"))...)
 	body = append(body, nested(diagVFS, binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, 7), s.dev))...)
-	if got, ok := parseBound(body); !ok || got != (boundSocket{7, s.dev, "/tmp/s"}) {
-		t.Errorf("%+v, %v", got, ok)
-	}
+	got, ok := parseBound(body)
+	must.True(t, ok && got == (boundSocket{7, s.dev, "/tmp/s"}), "%+v, %v", got, ok)
 	for _, b := range [][]byte{nil, make([]byte, diagHead), append(make([]byte, diagHead), nested(diagName, []byte("\x00abstract"))...)} {
-		if got, ok := parseBound(b); ok {
-			t.Errorf("%x: %+v", b, got)
-		}
+		got, ok := parseBound(b)
+		must.True(t, !ok, "%x: %+v", b, got)
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -127,9 +115,7 @@ func TestASocketInsideIsNotTakenForAnotherFile(t *testing.T) {
 	var st unix.Stat_t
 	must.OK(t, unix.Stat("a", &st))
 	for name, want := range map[string]bool{"a": true, filepath.Join(dir, "a"): true, "link": true, "b": false, "none": false, "": false} {
-		if got := isSame(os.Getpid(), name, &st); got != want {
-			t.Errorf("%q: %v", name, got)
-		}
+		must.Equal(t, isSame(os.Getpid(), name, &st), want, "%q", name)
 	}
 }
 
@@ -141,9 +127,8 @@ func TestRefusedSocketsAreCounted(t *testing.T) {
 	}
 	g.count("0")
 	got := g.refusals()
-	if len(got) != maxRefused+1 || got["0"] != 2 || got["(others)"] != 5 {
-		t.Errorf("%d paths, %d, %d", len(got), got["0"], got["(others)"])
-	}
+	must.True(t, len(got) == maxRefused+1 && got["0"] == 2 && got["(others)"] == 5,
+		"%d paths, %d, %d", len(got), got["0"], got["(others)"])
 }
 
 func TestOnlyPermittedPathsAreReached(t *testing.T) {
@@ -157,9 +142,7 @@ func TestOnlyPermittedPathsAreReached(t *testing.T) {
 		var st unix.Stat_t
 		must.OK(t, unix.Stat(link, &st))
 		g := &guard{allowed: []string{allowed}}
-		if got := g.isAllowed(&st); got != want {
-			t.Errorf("%q: %v", allowed, got)
-		}
+		must.Equal(t, g.isAllowed(&st), want, "%q", allowed)
 	}
 }
 
@@ -169,18 +152,13 @@ func TestConnectChecksWhatItIsGiven(t *testing.T) {
 	n := &notification{pid: uint32(os.Getpid())}
 	for size, want := range map[uint64]error{^uint64(0): unix.EINVAL, maxAddress + 1: unix.EINVAL, 16: unix.EFAULT} {
 		n.args = [6]uint64{0, 1, size}
-		if err := g.connect(0, n); err != want {
-			t.Errorf("%d octets: %v", size, err)
-		}
+		must.Equal(t, g.connect(0, n), want, "%d octets", size)
 	}
 	n.args = [6]uint64{uint64(1 << 20), 0, 0}
-	if err := g.connect(0, n); err != unix.EBADF {
-		t.Errorf("no descriptor: %v", err)
-	}
-	if _, err := statusNumber(os.Getpid(), "Nothing", 0); err != unix.ESRCH {
-		t.Errorf("%v", err)
-	}
-	if uid, gid, err := idsOf(os.Getpid()); err != nil || int(uid) != os.Geteuid() || int(gid) != os.Getegid() {
-		t.Errorf("%d %d %v", uid, gid, err)
-	}
+	err := g.connect(0, n)
+	must.True(t, err == unix.EBADF, "no descriptor: %v", err)
+	_, err = statusNumber(os.Getpid(), "Nothing", 0)
+	must.True(t, err == unix.ESRCH, "%v", err)
+	uid, gid, err := idsOf(os.Getpid())
+	must.True(t, err == nil && int(uid) == os.Geteuid() && int(gid) == os.Getegid(), "%d %d %v", uid, gid, err)
 }

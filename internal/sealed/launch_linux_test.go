@@ -49,9 +49,8 @@ func TestStandardFilesDoNotLeadOutOfTheRun(t *testing.T) {
 			var files [3]*os.File
 			files[i] = c.file
 			err := checkStandard(files[:]...)
-			if (err == nil) != (c.word == "") || err != nil && !strings.Contains(err.Error(), c.word) {
-				t.Errorf("%s as descriptor %d: %v", what, i, err)
-			}
+			must.True(t, (err == nil) == (c.word == "") && (err == nil || strings.Contains(err.Error(), c.word)),
+				"%s as descriptor %d: %v", what, i, err)
 		}
 	}
 }
@@ -122,8 +121,6 @@ func TestRefusalsNameTheSetting(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "ended unexpectedly", "{": "ended unexpectedly", `{"Stage":"exec","Errno":2}`: "no such file", `{"Stage":"mounts","Err":"x"}`: "(mounts): x", "null": "ended unexpectedly",
 	} {
-		if err := parseReport([]byte(text)).err(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
-		}
+		must.Fail(t, parseReport([]byte(text)).err(), want, "%q", text)
 	}
 }

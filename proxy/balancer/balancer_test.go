@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // half is a connection of which only the reading works.
@@ -55,9 +57,8 @@ func TestPROXY_TheHeaderNamesTheClientAndItsDestination(t *testing.T) {
 			if got.RemoteAddr().String() != c.client || got.Destination().String() != c.site || got.Local() != strings.Contains(name, "of the load") && got.Local() != strings.Contains(name, "the same") {
 				t.Errorf("%s: %v to %v, %v", name, got.RemoteAddr(), got.Destination(), got.Local())
 			}
-			if rest, _ := io.ReadAll(from); string(rest) != after {
-				t.Errorf("%s: %q is left", name, rest)
-			}
+			rest, _ := io.ReadAll(from)
+			must.True(t, string(rest) == after, "%s: %q is left", name, rest)
 		}
 	}
 }
@@ -86,13 +87,11 @@ func TestPROXY_WhatIsNoHeaderOfAClientIsAnErrorWithWords(t *testing.T) {
 		"PROXY TCP4 192.0.2.1 198.51.100.7 1 2\n":         "cannot be read",
 		"PROXY TCP4 " + strings.Repeat("1", 200) + "\r\n": "no end within 107 octets",
 	} {
-		if got, err := Read(half{Reader: strings.NewReader(header)}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v, %v", header, got, err)
-		}
+		got, err := Read(half{Reader: strings.NewReader(header)})
+		must.True(t, err != nil && strings.Contains(err.Error(), says), "%q: %v, %v", header, got, err)
 	}
-	if _, err := Read(half{Reader: strings.NewReader("")}); !errors.Is(err, io.EOF) {
-		t.Errorf("an empty connection: %v", err)
-	}
+	_, err := Read(half{Reader: strings.NewReader("")})
+	must.True(t, errors.Is(err, io.EOF), "an empty connection: %v", err)
 }
 
 // Whatever comes, Read ends, takes no more than a header has, and names a client only with a
@@ -104,9 +103,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		from := bytes.NewReader(input)
 		c, err := Read(half{Reader: from})
-		if taken := len(input) - from.Len(); taken > fixed+maxRest {
-			t.Errorf("%d bytes were taken", taken)
-		}
+		taken := len(input) - from.Len()
+		must.True(t, taken <= fixed+maxRest, "%d bytes were taken", taken)
 		if err != nil {
 			return
 		}
@@ -114,8 +112,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%v to %v", a, c.Destination())
 		}
 		split := iotest.OneByteReader(bytes.NewReader(input))
-		if again, err := Read(half{Reader: split}); err != nil || again.RemoteAddr().String() != c.RemoteAddr().String() {
-			t.Errorf("in single bytes: %v, %v", again, err)
-		}
+		again, err := Read(half{Reader: split})
+		must.True(t, err == nil && again.RemoteAddr().String() == c.RemoteAddr().String(), "in single bytes: %v, %v", again, err)
 	})
 }

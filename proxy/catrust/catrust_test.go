@@ -8,6 +8,8 @@ import (
 	"time"
 	"unsafe"
 	"weak"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // The first rejection is not explained, and neither are others in tunnels that were
@@ -29,26 +31,17 @@ func TestExplains_FromTheSecondRejectionOn(t *testing.T) {
 	first, beside := open(now), open(now)
 	reject(first, now)
 	reject(beside, now)
-	if !m.Rejects(same, now) || m.Explains(same, now) {
-		t.Error("the first rejection is forgotten, or explained already")
-	}
+	must.True(t, m.Rejects(same, now) && !m.Explains(same, now), "the first rejection is forgotten, or explained already")
 	reject(open(now.Add(2*time.Minute)), now.Add(2*time.Minute))
-	if m.Explains(same, now.Add(2*time.Minute)) {
-		t.Error("two rejections that are two minutes apart are explained")
-	}
+	must.True(t, !m.Explains(same, now.Add(2*time.Minute)), "two rejections that are two minutes apart are explained")
 	now = now.Add(2 * time.Minute)
 	reject(open(now), now)
-	if !m.Explains(same, now) || !m.Explains(same, now.Add(59*time.Second)) || m.Explains(same, now.Add(time.Minute)) {
-		t.Error("the second rejection is not explained, for a minute")
-	}
+	must.True(t, m.Explains(same, now) && m.Explains(same, now.Add(59*time.Second)) && !m.Explains(same, now.Add(time.Minute)),
+		"the second rejection is not explained, for a minute")
 	again := open(now)
-	if m.Explains(same, now) {
-		t.Error("it is explained while another tunnel is in its handshake")
-	}
+	must.True(t, !m.Explains(same, now), "it is explained while another tunnel is in its handshake")
 	m.Accepted(again, now)
-	if m.Explains(same, now) || m.Rejects(same, now) {
-		t.Error("it is explained although a request came through")
-	}
+	must.True(t, !m.Explains(same, now) && !m.Rejects(same, now), "it is explained although a request came through")
 }
 
 func TestClosed_OnlyTheLastUndecidedTunnelCounts(t *testing.T) {
@@ -57,14 +50,10 @@ func TestClosed_OnlyTheLastUndecidedTunnelCounts(t *testing.T) {
 	one, two := &Attempt{Client: ClientOf("192.0.2.1:5", "a.test", "A/1")}, &Attempt{Client: ClientOf("192.0.2.1:6", "a.test", "A/1")}
 	m.Opened(one, time.Now())
 	m.Opened(two, time.Now())
-	if m.Closed(one) || !m.Closed(two) || m.Closed(two) {
-		t.Error("not the last of two tunnels is the last, once")
-	}
+	must.True(t, !m.Closed(one) && m.Closed(two) && !m.Closed(two), "not the last of two tunnels is the last, once")
 	m.Opened(one, time.Now())
 	m.Accepted(one, time.Now())
-	if m.Closed(one) {
-		t.Error("a tunnel that brought a request counts as undecided")
-	}
+	must.True(t, !m.Closed(one), "a tunnel that brought a request counts as undecided")
 }
 
 func TestRejected_OneMoreThanFitsForgetsOne(t *testing.T) {
@@ -73,9 +62,7 @@ func TestRejected_OneMoreThanFitsForgetsOne(t *testing.T) {
 	for i := range maxRemembered + 1 {
 		m.Rejected(&Attempt{Client: ClientOf("192.0.2.1:5", strconv.Itoa(i), "A/1")}, now)
 	}
-	if n := len(m.rejected); n != maxRemembered {
-		t.Errorf("%d rejections are left of %d", n, maxRemembered)
-	}
+	must.Equal(t, len(m.rejected), maxRemembered, "rejections left")
 }
 
 // A host is a part of the text of a whole request, which may have 64 KiB.
@@ -88,8 +75,6 @@ func TestARememberedClientHoldsNoRequest(t *testing.T) {
 	m.Accepted(a, time.Now())
 	head = ""
 	runtime.GC()
-	if held.Value() != nil {
-		t.Error("the text of the request is still held")
-	}
+	must.True(t, held.Value() == nil, "the text of the request is still held")
 	runtime.KeepAlive(&m)
 }

@@ -14,8 +14,7 @@ import (
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	file, _ := testkit.NewCA(t).Leaf(t, "proxy.test")
-	text := must.Get(os.ReadFile(file))(t)
-	return text
+	return must.Get(os.ReadFile(file))(t)
 }
 
 func TestPage_NamesTheAddressTheFingerprintAndTheContact(t *testing.T) {
@@ -23,23 +22,18 @@ func TestPage_NamesTheAddressTheFingerprintAndTheContact(t *testing.T) {
 	f := Facts{Addr: "proxy.test:3128", CACert: certificate(t), Contact: `https://example.org/?a=1&b="<x>"`}
 	html := must.Get(f.HTML())(t)
 	prints := f.Fingerprints()
-	if len(prints) == 0 || len(prints[0]) != 95 {
-		t.Fatalf("the fingerprints are %q", prints)
-	}
+	must.Need(t, len(prints) > 0 && len(prints[0]) == 95, "the fingerprints are %q", prints)
 	for form, page := range map[string]string{"text": string(f.Text()), "html": string(html)} {
 		for _, want := range []string{"proxy.test:3128/ca.pem", "proxy.test:3128/ca.der", "proxy.test:3128/bundle.pem", "proxy.test:3128/proxy.pac", prints[0], "PowerShell", "update-ca-trust"} {
 			must.Contain(t, page, want, "%s: there is no %s", form, want)
 		}
 	}
-	if strings.Contains(string(html), "<x>") || !strings.Contains(string(f.Text()), f.Contact) {
-		t.Errorf("the contact is not shown as it is:\n%s", html)
-	}
-	if _, err := x509.ParseCertificate(f.DER()); err != nil {
-		t.Errorf("ca.der: %v", err)
-	}
-	if block, _ := pem.Decode(f.CACert); string(block.Bytes) != string(f.DER()) {
-		t.Error("ca.der is another certificate than the first of ca.pem")
-	}
+	must.True(t, !strings.Contains(string(html), "<x>") && strings.Contains(string(f.Text()), f.Contact),
+		"the contact is not shown as it is:\n%s", html)
+	_, err := x509.ParseCertificate(f.DER())
+	must.True(t, err == nil, "ca.der: %v", err)
+	block, _ := pem.Decode(f.CACert)
+	must.True(t, string(block.Bytes) == string(f.DER()), "ca.der is another certificate than the first of ca.pem")
 }
 
 func TestPAC_HasNoOtherWayThanTheProxy(t *testing.T) {
@@ -69,8 +63,7 @@ func FuzzAddrOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, host string) {
 		facts := Facts{Addr: AddrOf(host, "127.0.0.1:3128")}
-		if lines := strings.Count(string(facts.PAC()), "\n"); lines != 3 || strings.ContainsAny(facts.Addr, "\"'\\; \r\n<>&") {
-			t.Errorf("%q becomes %q", host, facts.Addr)
-		}
+		lines := strings.Count(string(facts.PAC()), "\n")
+		must.True(t, lines == 3 && !strings.ContainsAny(facts.Addr, "\"'\\; \r\n<>&"), "%q becomes %q", host, facts.Addr)
 	})
 }

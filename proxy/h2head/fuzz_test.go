@@ -103,9 +103,7 @@ func sameBlock(t *testing.T, came, passed read) {
 		}
 		return
 	case came.reset || came.cut:
-		if !passed.reset {
-			t.Errorf("rejected as it came, and passed on as %q", passed.fields)
-		}
+		must.True(t, passed.reset, "rejected as it came, and passed on as %q", passed.fields)
 		return
 	case note != nil:
 		for i := range passed.fields {
@@ -236,9 +234,8 @@ func FuzzRequest(f *testing.F) {
 				t.Errorf("%q: refused for %q, and net/http takes it", fields, got.note.Fault)
 			}
 		case want == nil:
-			if got.note == nil || string(got.note.Target) != got.RequestURI {
-				t.Errorf("%q: net/http %s, and the handler gets %v", fields, plain, got)
-			}
+			must.True(t, got.note != nil && string(got.note.Target) == got.RequestURI,
+				"%q: net/http %s, and the handler gets %v", fields, plain, got)
 		case fmt.Sprint(want) != fmt.Sprint(got) || want.URL.String() != got.URL.String():
 			t.Errorf("%q: %v, want %v", fields, got, want)
 		}

@@ -237,9 +237,8 @@ func TestReader_HandsEveryRequestToTheHandler(t *testing.T) {
 			t.Errorf("%q: %q %q %q %q", b.fields, asked, target, agent, fault)
 		}
 		end, h = c.ask(s, stream, good("/fine?%zz", "x", "1", "te", "trailers")...)
-		if end != "answered" || h == nil || h.note != nil || h.RequestURI != "/fine?%zz" || h.Header.Get("X") != "1" {
-			t.Errorf("after %q: %s, %v", b.fields, end, h)
-		}
+		must.True(t, end == "answered" && h != nil && h.note == nil && h.RequestURI == "/fine?%zz" && h.Header.Get("X") == "1",
+			"after %q: %s, %v", b.fields, end, h)
 		stream += 2
 	}
 }
@@ -282,12 +281,10 @@ func TestReader_ReadsBlocksInEveryForm(t *testing.T) {
 	}
 	c.sent(0, c.WriteDataPadded(1, false, []byte("body"), make([]byte, 9)))
 	c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode("t", "1"), EndStream: true, EndHeaders: true}))
-	if end := c.end(1); end != "answered" {
-		t.Fatal(end)
-	}
-	if h := <-s.handled; h.RequestURI != "/a%zz" || len(h.Header.Get("X")) != 40<<10 {
-		t.Error(h)
-	}
+	end := c.end(1)
+	must.Need(t, end == "answered", "%s", end)
+	h := <-s.handled
+	must.True(t, h.RequestURI == "/a%zz" && len(h.Header.Get("X")) == 40<<10, "%v", h)
 	c.encoder.SetMaxDynamicTableSize(0)
 	c.encoder.SetMaxDynamicTableSize(2000)
 	for stream := uint32(3); stream < 40; stream += 2 {
@@ -351,9 +348,7 @@ func TestReader_EndsBrokenConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := s.dial(t)
 			c.sent(0, b.send(c))
-			if end := c.end(1); end != "goaway "+b.code {
-				t.Errorf("%s, want %s", end, b.code)
-			}
+			must.Equal(t, c.end(1), "goaway "+b.code)
 			select {
 			case <-s.broken:
 			default:
@@ -362,9 +357,7 @@ func TestReader_EndsBrokenConnections(t *testing.T) {
 			c.Close()
 		})
 	}
-	if n := len(s.handled); n > 0 {
-		t.Errorf("%d reached the handler", n)
-	}
+	must.Equal(t, len(s.handled), 0, "requests that reached the handler")
 }
 
 // A head that is too large is answered, and the connection goes on, as long as the rest of
@@ -392,9 +385,7 @@ func TestReader_AnswersLargeHeads(t *testing.T) {
 	}
 	large := func(stream uint32, last bool) {
 		t.Helper()
-		if end := c.end(stream); end != "answered" {
-			t.Fatal(end)
-		}
+		must.Is(t, c.end(stream), "answered")
 		if h := <-s.handled; h.note == nil || h.note.Over == nil || h.note.Over.Kind != limit.HeaderBytes || h.note.Last != last ||
 			string(h.note.Target) != "/large" || string(h.note.Method) != "GET" || h.UserAgent() != "ExampleBot/1" {
 			t.Errorf("%d: %v", stream, h)
@@ -402,9 +393,8 @@ func TestReader_AnswersLargeHeads(t *testing.T) {
 	}
 	send(1, 7000) // in all
 	large(1, false)
-	if end, h := c.ask(s, 3, good("/next")...); end != "answered" || h == nil || h.note != nil {
-		t.Fatal(end, h)
-	}
+	end, h := c.ask(s, 3, good("/next")...)
+	must.Need(t, end == "answered" && h != nil && h.note == nil, "%v %v", end, h)
 	send(5, 9000) // one string
 	large(5, true)
 }
@@ -422,9 +412,8 @@ func TestReader_ABlockThatGrowsIsLarge(t *testing.T) {
 		bomb = append(bomb, "x", strings.Repeat("x", 3000))
 	}
 	end, h := c.ask(s, 3, good("/bomb", bomb...)...)
-	if end != "answered" || h == nil || h.note == nil || h.note.Over == nil || string(h.note.Target) != "/bomb" {
-		t.Errorf("%s, %v", end, h)
-	}
+	must.True(t, end == "answered" && h != nil && h.note != nil && h.note.Over != nil && string(h.note.Target) == "/bomb",
+		"%s, %v", end, h)
 }
 
 // Octets of a head that is not complete count while the Reader waits for the rest, and
@@ -445,24 +434,18 @@ func TestReader_CountsUnfinishedHeads(t *testing.T) {
 	c := s.dial(t)
 	block := c.encode(good("/slow")...)
 	c.sent(0, c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndStream, 1, block[:20]))
-	if n := <-held; n < 20 {
-		t.Error(n)
-	}
-	if len(dropped) > 0 {
-		t.Error("dropped before the end")
-	}
+	n := <-held
+	must.True(t, n >= 20, "%v", n)
+	must.True(t, len(dropped) == 0, "dropped before the end")
 	c.sent(0, c.WriteContinuation(1, true, block[20:]))
-	if end := c.end(1); end != "answered" {
-		t.Fatal(end)
-	}
+	end := c.end(1)
+	must.Need(t, end == "answered", "%s", end)
 	<-dropped
 	<-s.handled
 
 	rest := c.encode(good("/much", "x", strings.Repeat("x", 5000), "y", strings.Repeat("y", 12000))...)
 	c.sent(0, c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndStream, 3, rest))
-	if end := c.end(3); end != "answered" {
-		t.Fatal(end)
-	}
+	must.Is(t, c.end(3), "answered")
 	if h := <-s.handled; h.note == nil || h.note.Over == nil || h.note.Over.Kind != limit.Heads || !h.note.Last || string(h.note.Target) != "/much" {
 		t.Error(h)
 	}
@@ -480,9 +463,7 @@ func TestReader_AnswersSlowHeads(t *testing.T) {
 	}
 	block := c.encode(good("/slow")...)
 	c.sent(0, c.WriteRawFrame(http2.FrameHeaders, 0, 3, block))
-	if end := c.end(3); end != "answered" {
-		t.Fatal(end)
-	}
+	must.Is(t, c.end(3), "answered")
 	if h := <-s.handled; h.note == nil || h.note.Over == nil || h.note.Over.Kind != limit.HeaderTime || !h.note.Last || string(h.note.Target) != "/slow" {
 		t.Error(h)
 	}
@@ -507,9 +488,7 @@ func TestReader_QuotesAPartOfALongName(t *testing.T) {
 			c.sent(0, c.WriteRawFrame(kind, flags, stream, part[:n]))
 			part = part[n:]
 		}
-		if end := c.end(stream); end != "reset PROTOCOL_ERROR" {
-			t.Fatalf("%.5q: %s", name, end)
-		}
+		must.Is(t, c.end(stream), "reset PROTOCOL_ERROR", "%.5q", name)
 		if lost := <-s.broken; lost.seen.RequestURI != "/a" || len(lost.err.Error()) > 300 {
 			t.Errorf("%.5q: %s %.300v", name, lost.seen.RequestURI, lost.err)
 		}
@@ -540,15 +519,13 @@ func TestReader_KeepsLittleOfALargeHead(t *testing.T) {
 	var all []*Reader
 	for range readers {
 		r := NewReader(wire{nil, io.MultiReader(strings.NewReader(http2.ClientPreface), bytes.NewReader(octets.Bytes()))}, testLimit(128<<10), nil)
-		if n, err := io.Copy(io.Discard, struct{ io.Reader }{r}); n < head || err != nil {
-			t.Fatal(n, err)
-		}
+		n, err := io.Copy(io.Discard, struct{ io.Reader }{r})
+		must.Need(t, n >= head && err == nil, "%v %v", n, err)
 		all = append(all, r)
 	}
 	// The decoder keeps its room for a string that came in pieces.
-	if kept := (inUse() - before) / readers; kept > 5*head/2 {
-		t.Errorf("%d octets are kept with each, for a head of %d", kept, head)
-	}
+	kept := (inUse() - before) / readers
+	must.True(t, kept <= 5*head/2, "%d octets are kept with each, for a head of %d", kept, head)
 	runtime.KeepAlive(all)
 }
 
@@ -561,11 +538,9 @@ func TestReader_WhatComesOnAResetStreamHarmsNoOther(t *testing.T) {
 	for stream := uint32(1); stream < 20; stream += 4 {
 		c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.encode(good("/a", "X-Upper", "1")...), EndHeaders: true}))
 		c.sent(0, c.WriteData(stream, true, []byte("content")))
-		if end := c.end(stream); end != "reset PROTOCOL_ERROR" {
-			t.Fatal(end)
-		}
-		if end, h := c.ask(s, stream+2, good("/fine", "content-length", "0", "content-length", "0")...); end != "answered" || h == nil {
-			t.Fatalf("after it: %s", end)
-		}
+		end := c.end(stream)
+		must.Need(t, end == "reset PROTOCOL_ERROR", "%s", end)
+		end, h := c.ask(s, stream+2, good("/fine", "content-length", "0", "content-length", "0")...)
+		must.Need(t, end == "answered" && h != nil, "after it: %s", end)
 	}
 }

@@ -86,9 +86,8 @@ func TestExpectTrailer(t *testing.T) {
 	for _, r := range []*http.Request{chunked, announced, plain} {
 		ExpectTrailer(r)
 	}
-	if chunked.Trailer == nil || plain.Trailer != nil || len(announced.Trailer) != 1 {
-		t.Errorf("%v, %v, %v", chunked.Trailer, plain.Trailer, announced.Trailer)
-	}
+	must.True(t, chunked.Trailer != nil && plain.Trailer == nil && len(announced.Trailer) == 1,
+		"%v, %v, %v", chunked.Trailer, plain.Trailer, announced.Trailer)
 }
 
 // A client gets trailers in place of the length when it accepts them; another client
@@ -109,12 +108,10 @@ func TestAnnounceTrailer(t *testing.T) {
 	} {
 		resp := &http.Response{ContentLength: c.length, Header: http.Header{}, Trailer: http.Header{"Checksum": nil, "Host": nil}}
 		AnnounceTrailer(&c.request, resp)
-		if (resp.ContentLength < 0) != c.chunks || (resp.Trailer != nil) != c.trailer {
-			t.Errorf("%s: length %d, trailer %v", c.name, resp.ContentLength, resp.Trailer)
-		}
-		if _, ok := resp.Trailer["Host"]; ok {
-			t.Errorf("%s: Host may follow", c.name)
-		}
+		must.True(t, (resp.ContentLength < 0) == c.chunks && (resp.Trailer != nil) == c.trailer,
+			"%s: length %d, trailer %v", c.name, resp.ContentLength, resp.Trailer)
+		_, ok := resp.Trailer["Host"]
+		must.True(t, !ok, "%s: Host may follow", c.name)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // inPieces reads octets in pieces of the given sizes, by turns.
@@ -91,9 +93,8 @@ func checkSplits(t *testing.T, stream []byte, method string, a, b uint8, limit L
 	whole := readMessage(stream, method, []int{len(stream) + 1}, 64<<10, limit)
 	for _, sizes := range append(slices.Clone(ways), []int{1 + int(a), 1 + int(b)}) {
 		m := readMessage(stream, method, sizes, 1+int(a)*int(b), limit)
-		if fmt.Sprint(m.err) != fmt.Sprint(whole.err) {
-			t.Fatalf("%q in pieces of %v: %v, and whole: %v", stream, sizes, m.err, whole.err)
-		}
+		must.Need(t, fmt.Sprint(m.err) == fmt.Sprint(whole.err),
+			"%q in pieces of %v: %v, and whole: %v", stream, sizes, m.err, whole.err)
 		if !reflect.DeepEqual(m.head, whole.head) || m.content != whole.content || m.err == nil && m.rest != whole.rest || !reflect.DeepEqual(m.trailer, whole.trailer) {
 			t.Fatalf("%q in pieces of %v: %+v %q %q, and whole: %+v %q %q", stream, sizes, m.head, m.content, m.rest, whole.head, whole.content, whole.rest)
 		}
@@ -169,14 +170,10 @@ func checkRequest(t *testing.T, stream []byte, a, b uint8) {
 	}
 	_, urlErr := parseTarget(m.head.Method, m.head.Target)
 	if err != nil {
-		if urlErr == nil {
-			t.Fatalf("%q: net/http has %v", stream, err)
-		}
+		must.Need(t, urlErr != nil, "%q: net/http has %v", stream, err)
 	} else {
 		ours, err := m.head.Request(t.Context(), m.head.Target, m.body)
-		if err != nil {
-			t.Fatalf("%q: %v", stream, err)
-		}
+		must.OK(t, err, "%q", stream)
 		delete(theirs.Header, host)
 		if theirs.Method != ours.Method || theirs.RequestURI != ours.RequestURI || !reflect.DeepEqual(theirs.URL, ours.URL) || theirs.Host != ours.Host || theirs.Proto != ours.Proto ||
 			theirs.ContentLength != ours.ContentLength || theirs.Close != ours.Close || !reflect.DeepEqual(theirs.TransferEncoding, ours.TransferEncoding) || !sameHeader(ours.Header, theirs.Header) {
@@ -194,9 +191,8 @@ func compareBody(t *testing.T, stream []byte, m *message, body io.Reader, in *bu
 	t.Helper()
 	content, err := io.ReadAll(body)
 	if m.err != nil {
-		if err == nil && !slices.Contains(stricterBody, m.kind()) {
-			t.Fatalf("%q: %v, and net/http reads the body", stream, m.err)
-		}
+		must.Need(t, err != nil || slices.Contains(stricterBody, m.kind()),
+			"%q: %v, and net/http reads the body", stream, m.err)
 		return
 	}
 	rest, _ := io.ReadAll(in)
@@ -227,33 +223,26 @@ func handOn(t *testing.T, stream []byte, m *message, method string, readable boo
 	}
 	var to bytes.Buffer
 	w := Writer{To: &to}
-	if err := w.Begin(out); err != nil {
-		t.Fatalf("%q is not written: %v", stream, err)
-	}
+	must.OK(t, w.Begin(out), "%q is not written", stream)
 	if h.Framing != NoBody {
 		for p := []byte(m.content); len(p) > 0; {
 			n := min(len(p), 1+len(p)/2)
-			if k, err := w.Write(p[:n]); k != n || err != nil {
-				t.Fatal(k, err)
-			}
+			k, err := w.Write(p[:n])
+			must.Need(t, k == n && err == nil, "%v %v", k, err)
 			p = p[n:]
 		}
 	}
-	if err := w.End(m.trailer); err != nil {
-		t.Fatalf("%q: %v", stream, err)
-	}
+	must.OK(t, w.End(m.trailer), "%q", stream)
 	written := to.Bytes()
 	again := readMessage(written, method, []int{len(written) + 1}, 4096, Limit{})
-	if again.err != nil || again.rest != "" || again.content != m.content {
-		t.Fatalf("%q, written as %q, is read as %q (%v) before %q", stream, written, again.content, again.err, again.rest)
-	}
+	must.Need(t, again.err == nil && again.rest == "" && again.content == m.content,
+		"%q, written as %q, is read as %q (%v) before %q", stream, written, again.content, again.err, again.rest)
 	g := again.head
 	if g.Method != h.Method || g.Target != h.Target || g.Status != h.Status || g.Framing != h.Framing || !reflect.DeepEqual(clean(g.Header(), method == ""), clean(h.Header(), method == "")) {
 		t.Fatalf("%q, written as %q, is %+v", stream, written, g)
 	}
-	if !reflect.DeepEqual(sent(again.trailer), sent(m.trailer)) {
-		t.Fatalf("%q, written as %q, has trailers %v", stream, written, again.trailer)
-	}
+	must.Need(t, reflect.DeepEqual(sent(again.trailer), sent(m.trailer)),
+		"%q, written as %q, has trailers %v", stream, written, again.trailer)
 	if readable {
 		readByNetHTTP(t, written, m, method)
 	}
@@ -267,25 +256,19 @@ func readByNetHTTP(t *testing.T, written []byte, m *message, method string) {
 	var body io.Reader
 	if method == "" {
 		r, err := http.ReadRequest(in)
-		if err != nil {
-			t.Fatalf("%q: %v", written, err)
-		}
+		must.OK(t, err, "%q", written)
 		header, body = r.Header, r.Body
 	} else {
 		r, err := http.ReadResponse(in, &http.Request{Method: method})
-		if err != nil {
-			t.Fatalf("%q: %v", written, err)
-		}
+		must.OK(t, err, "%q", written)
 		header, body = r.Header, r.Body
 	}
 	content, err := io.ReadAll(body)
 	rest, _ := io.ReadAll(in)
-	if err != nil || string(content) != m.content || len(rest) > 0 {
-		t.Fatalf("%q: net/http reads %q (%v) before %q", written, content, err, rest)
-	}
-	if want := clean(m.head.Header(), method == ""); !sameHeader(want, clean(header, method == "")) {
-		t.Fatalf("%q: net/http has the fields %v, want %v", written, header, want)
-	}
+	must.Need(t, err == nil && string(content) == m.content && len(rest) == 0,
+		"%q: net/http reads %q (%v) before %q", written, content, err, rest)
+	want := clean(m.head.Header(), method == "")
+	must.Need(t, sameHeader(want, clean(header, method == "")), "%q: net/http has the fields %v, want %v", written, header, want)
 }
 
 // stricterAnswer are the faults of answers that http.ReadResponse does not see.
@@ -311,16 +294,12 @@ func checkAnswer(t *testing.T, stream []byte, method string, a, b uint8) {
 	in := bufio.NewReaderSize(bytes.NewReader(stream), 64<<10)
 	theirs, err := http.ReadResponse(in, &http.Request{Method: method})
 	if m.head == nil {
-		if err == nil && !slices.Contains(stricterAnswer, m.kind()) {
-			t.Fatalf("%q: %v, and net/http takes it", stream, m.err)
-		}
+		must.Need(t, err != nil || slices.Contains(stricterAnswer, m.kind()), "%q: %v, and net/http takes it", stream, m.err)
 		return
 	}
 	mended := m.head.Mended != 0 || m.head.Odd != "" || m.head.Get(trailer) != ""
 	if !mended {
-		if err != nil {
-			t.Fatalf("%q: net/http has %v", stream, err)
-		}
+		must.OK(t, err, "%q: net/http has", stream)
 		ours := m.head.Response(theirs.Request, m.body)
 		theirs.Header, ours.Header = clean(theirs.Header, false), clean(ours.Header, false)
 		if theirs.StatusCode != ours.StatusCode || strings.TrimRight(theirs.Status, " ") != strings.TrimRight(ours.Status, " ") || theirs.Proto != ours.Proto || theirs.ContentLength != ours.ContentLength ||
@@ -358,15 +337,11 @@ func FuzzMessage(f *testing.F) {
 		var to bytes.Buffer
 		w := Writer{To: &to}
 		if err := w.Begin(&m); err != nil {
-			if to.Len() > 0 {
-				t.Fatal("a refused head was written")
-			}
+			must.Need(t, to.Len() == 0, "a refused head was written")
 			return
 		}
 		_, _ = io.WriteString(&w, content)
-		if err := w.End(http.Header{name: {value}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.End(http.Header{name: {value}}))
 		again := readMessage(to.Bytes(), as, []int{to.Len() + 1}, 4096, Limit{})
 		if again.kind() == BadExpect || again.kind() == TrailerTooLarge && len(name)+len(value) > maxTrailer/2 {
 			return

@@ -40,9 +40,7 @@ func TestReader_ReadsRequestsOfAConnection(t *testing.T) {
 		}
 	}
 	must.Equal(t, r.ReadRequest(&h), io.EOF, "at the end")
-	if !r.Release() || r.buf != nil {
-		t.Error("an idle connection holds a buffer")
-	}
+	must.True(t, r.Release() && r.buf == nil, "an idle connection holds a buffer")
 }
 
 // A head goes to the next hop with its names and in its order; what was changed in between
@@ -59,9 +57,7 @@ func TestMessage_KeepsNamesAndOrder(t *testing.T) {
 	m := Message{Method: h.Method, Target: h.Target, Host: "new.test", Header: header, Fields: h.Fields, Framing: h.Framing, Length: h.Length}
 	got, err := m.Append(nil)
 	const want = "GET /p HTTP/1.1\r\nacCEPT: b\r\nHOST: new.test\r\nx-TWICE: 1\r\nX-twice: 2\r\nVia: 1.1 heed\r\nX-Twice: 3\r\n\r\n"
-	if string(got) != want || err != nil {
-		t.Errorf("%q %v", got, err)
-	}
+	must.True(t, string(got) == want && err == nil, "%q %v", got, err)
 }
 
 // An answer whose connection ends within the body differs from one that is complete.
@@ -89,9 +85,7 @@ func TestWriter_WritesChunks(t *testing.T) {
 	_, _ = io.WriteString(&w, "hello")
 	must.OK(t, w.End(http.Header{"Sum": {"1"}, "Content-Length": {"3"}}))
 	want := pieces{"HTTP/1.1 200 OK\r\nServer: x\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\n5\r\nhello\r\n0\r\nSum: 1\r\n\r\n"}
-	if !slices.Equal(to, want) || w.buf != nil {
-		t.Errorf("%q", to)
-	}
+	must.True(t, slices.Equal(to, want) && w.buf == nil, "%q", to)
 }
 
 // pieces keeps what is written, write by write.

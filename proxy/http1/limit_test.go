@@ -30,12 +30,9 @@ func TestReader_CountsUnfinishedHeads(t *testing.T) {
 		held = 0
 		r := &Reader{From: &inPieces{[]byte(endless), way, 0}, Limit: limit}
 		var h Head
-		if err := r.ReadRequest(&h); err != errBound {
-			t.Fatal(err)
-		}
-		if len(r.buf) > held+bufferSize || held > bound || h.Method != "GET" || h.Get("User-Agent") != "big" {
-			t.Errorf("in pieces of %v %d octets are kept and %d counted: %+v", way, len(r.buf), held, h)
-		}
+		must.Is(t, r.ReadRequest(&h), errBound)
+		must.True(t, len(r.buf) <= held+bufferSize && held <= bound && h.Method == "GET" && h.Get("User-Agent") == "big",
+			"in pieces of %v %d octets are kept and %d counted: %+v", way, len(r.buf), held, h)
 	}
 	held = 0
 	r := &Reader{From: &inPieces{[]byte("GET / HTTP/1.0\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\nrest"), []int{1}, 0}, Limit: limit}
@@ -67,17 +64,15 @@ func (l *late) Read(p []byte) (int, error) {
 // client that leaves while its request is served.
 func TestReader_FillsAgainAfterATimeout(t *testing.T) {
 	r := &Reader{From: &late{strings.NewReader("GET / HTTP/1.0\r\n\r\n"), 0}}
-	if err := r.Fill(); !errors.Is(err, os.ErrDeadlineExceeded) || !r.Release() {
-		t.Error(err)
-	}
+	err := r.Fill()
+	must.True(t, errors.Is(err, os.ErrDeadlineExceeded) && r.Release(), "%v", err)
 	r.Prepend('\n')
 	if err := r.Fill(); err != nil || string(r.Buffered()) != "\nGET / HTTP/1.0\r\n\r\n" {
 		t.Errorf("%q %v", r.Buffered(), err)
 	}
 	var h Head
-	if err := r.ReadRequest(&h); err != nil || h.Target != "/" {
-		t.Errorf("%+v %v", h, err)
-	}
+	err = r.ReadRequest(&h)
+	must.True(t, err == nil && h.Target == "/", "%+v %v", h, err)
 }
 
 // A body of a large connection reaches the caller without a copy in between, and never
@@ -91,9 +86,8 @@ func TestBody_ReadsNothingBeyondItsEnd(t *testing.T) {
 		for _, portion := range []int{1, 100, 4096, 64 << 10} {
 			for _, way := range ways {
 				m := readMessage([]byte("HTTP/1.1 200 OK\r\n"+stream+"HTTP/1.1 200 OK\r\n"), "GET", way, portion, Limit{})
-				if m.err != nil || m.content != content || m.rest != "HTTP/1.1 200 OK\r\n" {
-					t.Errorf("portions of %d, pieces of %v: %d octets, rest %q, %v", portion, way, len(m.content), m.rest, m.err)
-				}
+				must.True(t, m.err == nil && m.content == content && m.rest == "HTTP/1.1 200 OK\r\n",
+					"portions of %d, pieces of %v: %d octets, rest %q, %v", portion, way, len(m.content), m.rest, m.err)
 			}
 		}
 	}
@@ -106,14 +100,12 @@ func TestWriter_WritesLargeBodies(t *testing.T) {
 		var to pieces
 		w := Writer{To: &to}
 		must.OK(t, w.Begin(&Message{Status: 200, Phrase: "OK", Framing: framing, Length: 100000}))
-		if n, err := io.WriteString(&w, content); n != len(content) || err != nil {
-			t.Fatal(n, err)
-		}
+		n, err := io.WriteString(&w, content)
+		must.Need(t, n == len(content) && err == nil, "%v %v", n, err)
 		must.OK(t, w.End(nil))
 		m := readMessage([]byte(strings.Join(to, "")), "GET", []int{1 << 20}, 4096, Limit{})
-		if len(to) > most || m.content != content || m.rest != "" {
-			t.Errorf("framing %d: %d pieces, %d octets of content", framing, len(to), len(m.content))
-		}
+		must.True(t, len(to) <= most && m.content == content && m.rest == "",
+			"framing %d: %d pieces, %d octets of content", framing, len(to), len(m.content))
 	}
 }
 
@@ -126,18 +118,14 @@ func TestWriter_KeepsToTheLength(t *testing.T) {
 	if n, err := io.WriteString(&w, "abcHTTP/1.1"); n != 3 || err != ErrLength {
 		t.Error(n, err)
 	}
-	if err := w.End(nil); err != nil || !strings.HasSuffix(strings.Join(to, ""), "\r\n\r\nabc") {
-		t.Errorf("%q %v", to, err)
-	}
+	err := w.End(nil)
+	must.True(t, err == nil && strings.HasSuffix(strings.Join(to, ""), "\r\n\r\nabc"), "%q %v", to, err)
 	_ = w.Begin(&Message{Status: 200, Framing: Sized, Length: 3})
 	_, _ = io.WriteString(&w, "ab")
-	if err := w.End(nil); err != ErrLength {
-		t.Error(err)
-	}
+	must.Equal(t, w.End(nil), ErrLength)
 	_ = w.Begin(&Message{Status: 204, Length: -1})
-	if n, err := io.WriteString(&w, "ab"); n != 0 || err != http.ErrBodyNotAllowed {
-		t.Error(n, err)
-	}
+	n, err := io.WriteString(&w, "ab")
+	must.True(t, n == 0 && err == http.ErrBodyNotAllowed, "%v %v", n, err)
 }
 
 // A twelve-field answer of odd case arrives octet by byte.
@@ -147,9 +135,7 @@ func TestMessage_RewritesNothing(t *testing.T) {
 	m := readMessage([]byte("HTTP/1.1 200 Fine\r\n"+fields+"ok"), "GET", []int{4096}, 4096, Limit{})
 	h := m.head
 	got, err := (&Message{Status: h.Status, Phrase: h.Phrase, Header: h.Header(), Fields: h.Fields, Framing: h.Framing, Length: h.Length}).Append(nil)
-	if string(got) != "HTTP/1.1 200 Fine\r\n"+fields || err != nil {
-		t.Errorf("%q %v", got, err)
-	}
+	must.True(t, string(got) == "HTTP/1.1 200 Fine\r\n"+fields && err == nil, "%q %v", got, err)
 }
 
 // A WebSocket handshake keeps its Connection; every other message has the writer's.
@@ -166,9 +152,8 @@ func TestMessage_WritesConnection(t *testing.T) {
 		{Message{Status: 304, Length: 7}, "Content-Length: 7\r\n"},
 	} {
 		got, err := c.m.Append(nil)
-		if _, fields, _ := strings.Cut(string(got), "\r\n"); fields != c.want+"\r\n" || err != nil {
-			t.Errorf("%q %v, want %q", fields, err, c.want)
-		}
+		_, fields, _ := strings.Cut(string(got), "\r\n")
+		must.True(t, fields == c.want+"\r\n" && err == nil, "%q %v, want %q", fields, err, c.want)
 	}
 }
 
@@ -177,9 +162,8 @@ func TestMessage_NamesWhatItCannotCarry(t *testing.T) {
 	var fault *Fault
 	for _, h := range []http.Header{{"X": {"a\r\nY: b"}}, {"X\r\n": {"a"}}, {"": {"a"}}, {"A b": {"a"}}} {
 		m := Message{Method: "GET", Target: "/", Host: "a.test", Header: h}
-		if b, err := m.Append([]byte("before")); !errors.As(err, &fault) || string(b) != "before" {
-			t.Errorf("%v: %q %v", h, b, err)
-		}
+		b, err := m.Append([]byte("before"))
+		must.True(t, errors.As(err, &fault) && string(b) == "before", "%v: %q %v", h, b, err)
 	}
 }
 
@@ -193,9 +177,7 @@ func TestReader_JoinsManyLinesOnce(t *testing.T) {
 		from.Reset(head)
 		must.OK(t, (&Reader{From: from}).ReadAnswer(&h, "GET"))
 	})
-	if allocations > lines/10 {
-		t.Errorf("%.0f allocations for %d lines", allocations, lines)
-	}
+	must.True(t, allocations <= lines/10, "%.0f allocations for %d lines", allocations, lines)
 	if x, y := h.Get("X"), h.Get("Y"); len(x) != 100<<10+2*lines || !strings.HasSuffix(x, "a"+strings.Repeat(" b", lines)) || y != "c d" {
 		t.Errorf("%d octets of the first value, the second is %q", len(x), y)
 	}
@@ -212,9 +194,8 @@ func TestScanner_LooksAtEachOctetOnce(t *testing.T) {
 			var s scanner
 			head := []byte(line)
 			for i := range head {
-				if n, fault := s.next(head[:i+1], answer); n != 0 || fault != nil {
-					t.Fatal(n, fault)
-				}
+				n, fault := s.next(head[:i+1], answer)
+				must.Need(t, n == 0 && fault == nil, "%v %v", n, fault)
 				if i >= len(protocol)+2 {
 					head[i-2] = '\n' // found, if it were looked at
 				}
@@ -245,13 +226,10 @@ func TestBody_ManySmallChunksTakeFewReads(t *testing.T) {
 	must.OK(t, r.ReadAnswer(&h, "GET"))
 	var b Body
 	b.Reset(r, &h)
-	if n, err := io.Copy(io.Discard, &b); n != chunks*0x800 || err != nil {
-		t.Fatal(n, err)
-	}
-	if most := len(text)/bodyBufferSize + 4; from.reads > most {
-		t.Errorf("%d reads, more than %d", from.reads, most)
-	}
-	if err := r.ReadAnswer(&h, "GET"); err != nil || h.Status != 204 || len(r.buf) != bufferSize {
-		t.Error(err, h.Status, len(r.buf))
-	}
+	n, err := io.Copy(io.Discard, &b)
+	must.Need(t, n == chunks*0x800 && err == nil, "%v %v", n, err)
+	most := len(text)/bodyBufferSize + 4
+	must.True(t, from.reads <= most, "%d reads, more than %d", from.reads, most)
+	err = r.ReadAnswer(&h, "GET")
+	must.True(t, err == nil && h.Status == 204 && len(r.buf) == bufferSize, "%v %v %v", err, h.Status, len(r.buf))
 }

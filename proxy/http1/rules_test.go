@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // A request that breaks a rule is refused with its own status and sentence, and what could
@@ -150,14 +152,12 @@ func TestAnswersWithoutABody(t *testing.T) {
 	for _, c := range []struct{ method, status string }{{"HEAD", "200"}, {"GET", "204"}, {"GET", "304"}, {"GET", "101"}, {"CONNECT", "200"}, {"GET", "103"}} {
 		r := readerOf("HTTP/1.1 " + c.status + " x\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\n")
 		var h Head
-		if err := r.ReadAnswer(&h, c.method); err != nil || h.Framing != NoBody || h.Length != 5 {
-			t.Errorf("%v: %+v %v", c, h, err)
-		}
+		err := r.ReadAnswer(&h, c.method)
+		must.True(t, err == nil && h.Framing == NoBody && h.Length == 5, "%v: %+v %v", c, h, err)
 		var b Body
 		b.Reset(r, &h)
-		if n, err := b.Read(make([]byte, 9)); n != 0 || err != io.EOF || !b.Ended() || string(r.Rest()) != "HTTP/1.1 200 OK\r\n" {
-			t.Errorf("%v: %d %v", c, n, err)
-		}
+		n, err := b.Read(make([]byte, 9))
+		must.True(t, n == 0 && err == io.EOF && b.Ended() && string(r.Rest()) == "HTTP/1.1 200 OK\r\n", "%v: %d %v", c, n, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/http1"
 )
 
@@ -78,14 +79,10 @@ func TestAnswers(t *testing.T) {
 	} {
 		got, err := serve(c.stream, same)
 		if c.name == "pipelined" {
-			if !strings.HasSuffix(got, "\r\n\r\n"+unchanged+unchanged) {
-				t.Errorf("%s: %q", c.name, got)
-			}
+			must.True(t, strings.HasSuffix(got, "\r\n\r\n"+unchanged+unchanged), "%s: %q", c.name, got)
 			got = got[:len(c.want)]
 		}
-		if got != c.want || err != io.EOF {
-			t.Errorf("%s: %q, %v\nwant %q", c.name, got, err, c.want)
-		}
+		must.True(t, got == c.want && err == io.EOF, "%s: %q, %v\nwant %q", c.name, got, err, c.want)
 	}
 }
 
@@ -102,9 +99,7 @@ func TestResponse(t *testing.T) {
 			head := strings.Replace(head, "Content-Length: 2\r\n", "", 1)
 			want = fmt.Sprintf("ICAP/1.0 200 OK\r\n%sEncapsulated: res-hdr=0, null-body=%d\r\n\r\n%s", tag, len(head), head)
 		}
-		if got != want {
-			t.Errorf("%s: %q\nwant %q", method, got, want)
-		}
+		must.Equal(t, got, want, method)
 	}
 }
 
@@ -113,9 +108,7 @@ func TestResponse(t *testing.T) {
 func TestErrors(t *testing.T) {
 	good := asks("Allow: 204\r\n", site, "")
 	replaced := func(what, with string) string {
-		if !strings.Contains(good, what) {
-			t.Fatalf("%q is not in the request", what)
-		}
+		must.Need(t, strings.Contains(good, what), "%q is not in the request", what)
 		return strings.Replace(good, what, with, 1)
 	}
 	null := fmt.Sprintf("null-body=%d", len(site))
@@ -240,15 +233,12 @@ func TestRespmod(t *testing.T) {
 		got, err := serve(c.stream+brings("Allow: 204\r\n", answer, ""), pass(c.read))
 		if c.name == "options" {
 			got, err = serve(c.stream, func(w *Writer, _ *Reader, q *Request) error { w.Service.Preview = 77; return w.Options(q) })
-			if !strings.Contains(got, "Methods: RESPMOD\r\n") || !strings.Contains(got, "Preview: 77\r\n") {
-				t.Errorf("%q", got)
-			}
+			must.True(t, strings.Contains(got, "Methods: RESPMOD\r\n") && strings.Contains(got, "Preview: 77\r\n"),
+				"%q", got)
 		} else if got != c.want+unchanged {
 			t.Errorf("%s: %q\nwant %q", c.name, got, c.want+unchanged)
 		}
-		if err != io.EOF {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		must.Equal(t, err, io.EOF, c.name)
 	}
 }
 
@@ -302,18 +292,13 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("%q has %d octets of heads", stream, read)
 			}
 			if q.Method == Respmod {
-				if q.Answer.Status < 100 {
-					t.Fatalf("%q has no answer: %+v", stream, q)
-				}
+				must.Need(t, q.Answer.Status >= 100, "%q has no answer: %+v", stream, q)
 				return pass(5)(w, r, q)
 			}
 			return same(w, r, q)
 		})
-		if e := (*Error)(nil); err != io.EOF && (!errors.As(err, &e) || e.Status < 400 || e.Text == "") {
-			t.Fatalf("%q: %v", stream, err)
-		}
-		if len(out) > 400*(len(stream)+1) {
-			t.Fatalf("%d octets of answers to %q", len(out), stream)
-		}
+		e := (*Error)(nil)
+		must.Need(t, err == io.EOF || errors.As(err, &e) && e.Status >= 400 && e.Text != "", "%q: %v", stream, err)
+		must.Need(t, len(out) <= 400*(len(stream)+1), "%d octets of answers to %q", len(out), stream)
 	})
 }

@@ -18,9 +18,8 @@ func TestRefusalLimiter_AnHonestCrawlerIsNotSlowed(t *testing.T) {
 	now, crawler := time.Now(), prefix("192.0.2.1")
 	for i := range 20_000 {
 		for range 3 { // some crawlers ask again
-			if late := l.take(crawler, Target{Path: fmt.Sprint("/", i)}, DefaultRefusals, now); late != nil {
-				t.Fatalf("slowed at address %d: %+v", i, late)
-			}
+			late := l.take(crawler, Target{Path: fmt.Sprint("/", i)}, DefaultRefusals, now)
+			must.Need(t, late == nil, "slowed at address %d: %+v", i, late)
 		}
 		now = now.Add(time.Millisecond)
 	}
@@ -37,16 +36,13 @@ func TestRefusalLimiter_ARetryLoopIsSlowedByItsTarget(t *testing.T) {
 		late = l.take(looping, Target{Path: "/same"}, DefaultRefusals, now)
 	}
 	must.Equal(t, n, leastTarget*10+1, "slowed at")
-	if other := l.take(looping, Target{Path: "/other"}, DefaultRefusals, now); other != nil {
-		t.Errorf("another address is slowed too: %+v", other)
-	}
+	other := l.take(looping, Target{Path: "/other"}, DefaultRefusals, now)
+	must.True(t, other == nil, "another address is slowed too: %+v", other)
 	early, due := now.Add(late.Pause+late.RetryAfter-10*time.Millisecond), now.Add(late.Pause+late.RetryAfter)
-	if l.take(looping, Target{Path: "/same"}, DefaultRefusals, early) == nil {
-		t.Error("it was said to be due later than it is")
-	}
-	if again := l.take(looping, Target{Path: "/same"}, DefaultRefusals, due); again != nil {
-		t.Errorf("it had waited as long as it was told, and is slowed again: %+v", again)
-	}
+	must.True(t, l.take(looping, Target{Path: "/same"}, DefaultRefusals, early) != nil,
+		"it was said to be due later than it is")
+	again := l.take(looping, Target{Path: "/same"}, DefaultRefusals, due)
+	must.True(t, again == nil, "it had waited as long as it was told, and is slowed again: %+v", again)
 }
 
 // A client that requests ever new addresses uses up its own allowance, not that of
@@ -67,18 +63,15 @@ func TestRefusalLimiter_EachClientHasItsAllowance(t *testing.T) {
 		}
 		now = now.Add(time.Second / 2000)
 	}
-	if most := DefaultRefusals*10 + 100*(DefaultRefusals/60+5) + 200; rows > most || rows < DefaultRefusals*10 {
-		t.Errorf("%d rows of %d requests, at most %d expected", rows, asked, most)
-	}
+	most := DefaultRefusals*10 + 100*(DefaultRefusals/60+5) + 200
+	must.True(t, rows <= most && rows >= DefaultRefusals*10, "%d rows of %d requests, at most %d expected", rows, asked, most)
 	dropped += l.clients[prefix("2001:db8::1")].unanswered
 	must.Equal(t, uint64(rows)+dropped, asked, "%d recorded and %d counted are not the %d asked", rows, dropped, asked)
 	l.take(prefix("2001:db8::2:1"), Target{}, DefaultRefusals, now) // what has become due
-	if l.take(prefix("2001:db8::2:2"), Target{}, DefaultRefusals, now) == nil {
-		t.Error("an address of the same /64 has a share of its own")
-	}
-	if late := l.take(prefix("2001:db8:0:1::1"), Target{}, DefaultRefusals, now); late != nil {
-		t.Errorf("another client is slowed: %+v", late)
-	}
+	must.True(t, l.take(prefix("2001:db8::2:2"), Target{}, DefaultRefusals, now) != nil,
+		"an address of the same /64 has a share of its own")
+	late := l.take(prefix("2001:db8:0:1::1"), Target{}, DefaultRefusals, now)
+	must.True(t, late == nil, "another client is slowed: %+v", late)
 }
 
 // The memory for clients is bounded, and the one that loops is not forgotten for
@@ -92,12 +85,9 @@ func TestRefusalLimiter_ItsMemoryIsBounded(t *testing.T) {
 	for i := range 20 * maxClients {
 		l.take(ClientKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})), Target{Path: "/"}, 6, now)
 	}
-	if len(l.clients) > maxClients || len(l.targets) != maxTargets {
-		t.Errorf("%d clients, %d addresses", len(l.clients), len(l.targets))
-	}
-	if l.take(looping, Target{}, 6, now) == nil {
-		t.Error("it was forgotten")
-	}
+	must.True(t, len(l.clients) <= maxClients && len(l.targets) == maxTargets,
+		"%d clients, %d addresses", len(l.clients), len(l.targets))
+	must.True(t, l.take(looping, Target{}, 6, now) != nil, "it was forgotten")
 }
 
 // The addresses that a client loops on are not forgotten for the many that others are
@@ -112,13 +102,10 @@ func TestRefusalLimiter_OtherTargetsDoNotEndALoop(t *testing.T) {
 	}
 	for i := range 3 * maxTargets {
 		other := ClientKey(netip.AddrFrom4([4]byte{10, byte(i)}))
-		if late := l.take(other, Target{Path: fmt.Sprint("/", i)}, DefaultRefusals, now); late != nil {
-			t.Fatalf("%v is slowed: %+v", other, late)
-		}
+		late := l.take(other, Target{Path: fmt.Sprint("/", i)}, DefaultRefusals, now)
+		must.Need(t, late == nil, "%v is slowed: %+v", other, late)
 	}
 	for _, target := range loops {
-		if l.take(looping, Target{Path: target}, DefaultRefusals, now) == nil {
-			t.Errorf("%s was forgotten", target)
-		}
+		must.True(t, l.take(looping, Target{Path: target}, DefaultRefusals, now) != nil, "%s was forgotten", target)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // The body is what an Encoder writes, whatever a site or a client has put into its
@@ -26,9 +28,8 @@ func FuzzText_WritesWhatAnEncoderWrites(f *testing.F) {
 		if e.Encode(p) != nil {
 			return // fraction is infinite, or no number
 		}
-		if got := p.text(); !bytes.Equal(got, want.Bytes()) {
-			t.Errorf("%s\nwant %s", got, want.Bytes())
-		}
+		got := p.text()
+		must.True(t, bytes.Equal(got, want.Bytes()), "%s\nwant %s", got, want.Bytes())
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/judge/reason"
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -43,7 +44,5 @@ func TestHeed_TheOwnCommandIsNotSentToAnOperator(t *testing.T) {
 	for _, fault := range []string{upstream.UnknownAuthority, upstream.Expired, upstream.NotYetValid, upstream.OtherThanPinned} {
 		see(fault, func(a *Answer) string { return a.certificateDetail(upstream.Failure{Certificate: fault}) }, Case{})
 	}
-	if named < 15 {
-		t.Errorf("%d refusals name the operator to other clients", named)
-	}
+	must.True(t, named >= 15, "%d refusals name the operator to other clients", named)
 }

@@ -51,9 +51,8 @@ func TestNew_AnErrorIsMoreExactThanItsReason(t *testing.T) {
 	must.Equal(t, New(limited).RetryAfter, time.Minute, "Retry-After")
 	unreachable := caseOf(rules.ReasonOriginUnreachable)
 	unreachable.Err = context.DeadlineExceeded
-	if a := New(unreachable); a.Status != http.StatusGatewayTimeout || a.ErrorType != "connection_timeout" {
-		t.Errorf("%+v", a)
-	}
+	a := New(unreachable)
+	must.True(t, a.Status == http.StatusGatewayTimeout && a.ErrorType == "connection_timeout", "%+v", a)
 	paced := caseOf(rules.ReasonPaced)
 	paced.Paced = &pace.Answer{Position: pace.Position{Wait: time.Hour}, RetryAfter: time.Hour}
 	must.Equal(t, New(paced).RetryAfter, time.Hour, "Retry-After")
@@ -108,21 +107,17 @@ func TestResponse_HostileRuleTextIsHarmless(t *testing.T) {
 			resp := a.Response(&http.Request{Method: "GET", Header: http.Header{"Accept": {accept}}})
 			body, _ := io.ReadAll(resp.Body)
 			t.Run(name+" "+accept, func(t *testing.T) { harmless(t, a, string(body)) })
-			if strings.Contains(string(body), "<script>") && accept == "text/html" {
-				t.Errorf("the page contains markup of the site:\n%s", body)
-			}
+			must.True(t, !strings.Contains(string(body), "<script>") || accept != "text/html",
+				"the page contains markup of the site:\n%s", body)
 		}
 	}
 }
 
 func harmless(t *testing.T, a *Answer, body string) {
-	if len(body) > 8<<10 || len(a.Phrase) > maxPhrase {
-		t.Errorf("a body of %d octets, a phrase of %d", len(body), len(a.Phrase))
-	}
+	must.True(t, len(body) <= 8<<10 && len(a.Phrase) <= maxPhrase,
+		"a body of %d octets, a phrase of %d", len(body), len(a.Phrase))
 	for _, s := range []string{a.Phrase, a.ProxyStatus()} {
-		if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) {
-			t.Errorf("not printable ASCII: %q", s)
-		}
+		must.True(t, !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }), "not printable ASCII: %q", s)
 	}
 	if i := strings.IndexFunc(body, func(c rune) bool {
 		return c < ' ' && c != '\n' || c == 0x7f || c >= 0x80 && c < 0xa0 || c == '\u202e' || c == '\u200b'
@@ -151,9 +146,8 @@ func TestProblem_OfARetryQuotesTheLineThatPaces(t *testing.T) {
 	e := &audit.Entry{Host: "a.test", Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRule, Rule: "Allow: /", Line: 2, Group: "*"}}
 	turn := &pace.Answer{Refused: true, Position: pace.Position{Wait: time.Minute, By: rules.Field{Kind: rules.CrawlDelay, Value: "60", Line: 7}}}
 	p := New(Case{Reason: rules.ReasonPaced, Entry: e, Paced: turn}).problem()
-	if p.Line != 7 || p.Quoted == nil || !strings.HasSuffix(p.Quoted.Rule, ": 60") {
-		t.Errorf("line %d, %+v", p.Line, p.Quoted)
-	}
+	must.True(t, p.Line == 7 && p.Quoted != nil && strings.HasSuffix(p.Quoted.Rule, ": 60"),
+		"line %d, %+v", p.Line, p.Quoted)
 }
 
 // The answer where no request was read is one like any other: its body names the
@@ -175,9 +169,8 @@ func TestRaw_BodyAgreesWithTheHead(t *testing.T) {
 		raw := Raw(Case{Reason: rules.ReasonLimit, Err: &limit.Exceeded{Kind: c.kind, Value: "1"}, Entry: &c.entry, Proxy: Proxy{Member: `"heed"`}}, &http.Request{})
 		resp := must.Get(http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil))(t)
 		var p Problem
-		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
-			t.Fatalf("%v in %s", err, raw)
-		}
+		err := json.NewDecoder(resp.Body).Decode(&p)
+		must.Need(t, err == nil, "%v in %s", err, raw)
 		if p.DecisionID != c.id || p.Retry != c.retry || p.RetryAfter != c.after || (p.RetryAfter > 0) != (resp.Header.Get("Retry-After") != "") {
 			t.Errorf("%s", raw)
 		}

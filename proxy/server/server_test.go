@@ -79,9 +79,7 @@ func TestServer_WhoLeavesEndsTheRequest(t *testing.T) {
 				(<-b.conns).awaitWatch(t)
 			}
 			c.Close()
-			if err := <-ended; err != context.Canceled {
-				t.Error(err)
-			}
+			must.Equal(t, <-ended, context.Canceled)
 		}
 	}
 }
@@ -180,9 +178,7 @@ func TestServer_WhatComesMeanwhileIsTheNextRequest(t *testing.T) {
 		begun <- true
 		<-goOn
 		io.WriteString(a, r.RequestURI)
-		if r.Context().Err() != nil {
-			t.Error("the client is taken to have left")
-		}
+		must.True(t, r.Context().Err() == nil, "the client is taken to have left")
 	})
 	c := testkit.Dial(t, b.addr)
 	c.Send(simple)
@@ -207,9 +203,7 @@ func TestServer_ATakenConnectionHasAllOctets(t *testing.T) {
 		begun <- true
 		<-goOn
 		c, _, err := a.Hijack()
-		if err != nil {
-			t.Error(err)
-		}
+		must.True(t, err == nil, "%v", err)
 		taken <- c.(*Conn)
 	})
 	for _, early := range []string{"", "early "} {
@@ -224,9 +218,8 @@ func TestServer_ATakenConnectionHasAllOctets(t *testing.T) {
 		own := <-taken
 		c.Send("late")
 		rest := make([]byte, len("late"))
-		if _, err := io.ReadFull(own.Conn, rest); err != nil || string(own.Rest())+string(rest) != early+"late" {
-			t.Errorf("after %q: %q, %v", early, rest, err)
-		}
+		_, err := io.ReadFull(own.Conn, rest)
+		must.True(t, err == nil && string(own.Rest())+string(rest) == early+"late", "after %q: %q, %v", early, rest, err)
 		own.Conn.Close()
 	}
 }
@@ -258,9 +251,7 @@ func TestServer_AnIdleConnectionHasNoBuffer(t *testing.T) {
 			must.Equal(t, string(c.Answer("GET").Body), "/%zz")
 			testkit.Delay(10 * time.Second)
 			synctest.Wait()
-			if room := waiting.room.Load(); room != 1 {
-				t.Errorf("an idle connection has room for %d octets", room)
-			}
+			must.Equal(t, waiting.room.Load(), 1, "octets that an idle connection has room for")
 		}
 		testkit.Delay(time.Minute)
 		c.Closed()
@@ -280,9 +271,8 @@ func TestServer_WhatCannotBeRead(t *testing.T) {
 		c := testkit.Dial(t, b.addr)
 		c.Send(text)
 		var fault *http1.Fault
-		if err := <-b.unread; !errors.As(err, &fault) || err.Error() != want {
-			t.Errorf("%.60q: %v", text, err)
-		}
+		err := <-b.unread
+		must.True(t, errors.As(err, &fault) && err.Error() == want, "%.60q: %v", text, err)
 		c.Rest()
 		if conn := <-b.conns; strings.HasPrefix(text, "GET /a ") && conn.Head.Target != "/a" {
 			t.Errorf("%.60q: %+v", text, conn.Head)
@@ -304,9 +294,7 @@ func TestServer_WhoSendsNothingIsSilent(t *testing.T) {
 	c.Answer("GET")
 	c.Close()
 	testkit.Until(t, "the server has stopped", b.server.Stop)
-	if len(b.silent) != 0 {
-		t.Error("a client is silent that has sent a request")
-	}
+	must.True(t, len(b.silent) == 0, "a client is silent that has sent a request")
 }
 
 // An answer is framed as its client and its header allow, and nothing is invented.
@@ -366,9 +354,7 @@ func TestServer_Bodies(t *testing.T) {
 		if r.URL.Path == "/read" {
 			body, err := io.ReadAll(r.Body)
 			a.Write(body)
-			if err != nil {
-				t.Error(err)
-			}
+			must.True(t, err == nil, "%v", err)
 			return
 		}
 		bodies <- r.Body
@@ -377,22 +363,19 @@ func TestServer_Bodies(t *testing.T) {
 	c := testkit.Dial(t, b.addr)
 	for range 2 {
 		c.Send("POST /read" + fields)
-		if a := c.Head("POST"); a.StatusCode != 100 {
-			t.Fatal(a.Status)
-		}
+		a := c.Head("POST")
+		must.Need(t, a.StatusCode == 100, "%s", a.Status)
 		c.Send("ab")
 		if a := c.Answer("POST"); a.StatusCode != 200 || string(a.Body) != "ab" || a.Close {
 			t.Errorf("%s %q", a.Status, a.Body)
 		}
 	}
 	c.Send("POST /unread" + fields)
-	if a := c.Answer("POST"); a.StatusCode != 200 || !a.Close {
-		t.Errorf("%s, close %v", a.Status, a.Close)
-	}
+	a := c.Answer("POST")
+	must.True(t, a.StatusCode == 200 && a.Close, "%s, close %v", a.Status, a.Close)
 	c.Closed()
-	if n, err := (<-bodies).Read(make([]byte, 2)); n > 0 || err != http.ErrBodyReadAfterClose {
-		t.Errorf("%d, %v", n, err)
-	}
+	n, err := (<-bodies).Read(make([]byte, 2))
+	must.True(t, n == 0 && err == http.ErrBodyReadAfterClose, "%d, %v", n, err)
 }
 
 // Stop closes what is idle, and leaves what is served, whose connection closes.
@@ -406,24 +389,20 @@ func TestServer_Stop(t *testing.T) {
 	})
 	idle, slow := testkit.Dial(t, b.addr), testkit.Dial(t, b.addr)
 	idle.Send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
-	if a := idle.Answer("GET"); a.StatusCode != 200 || a.Close {
-		t.Error(a.Status)
-	}
+	a := idle.Answer("GET")
+	must.True(t, a.StatusCode == 200 && !a.Close, "%s", a.Status)
 	slow.Send("GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n")
 	<-begun
 	testkit.Until(t, "only what is served is left", func() bool {
-		if b.server.Stop() {
-			t.Fatal("nothing is left, although a request is being served")
-		}
+		must.Need(t, !b.server.Stop(), "nothing is left, although a request is being served")
 		b.server.mu.Lock()
 		defer b.server.mu.Unlock()
 		return len(b.server.conns) == 1
 	})
 	idle.Closed()
 	goOn <- true
-	if a := slow.Answer("GET"); a.StatusCode != 200 || !a.Close {
-		t.Errorf("%s, close %v", a.Status, a.Close)
-	}
+	a = slow.Answer("GET")
+	must.True(t, a.StatusCode == 200 && a.Close, "%s, close %v", a.Status, a.Close)
 	testkit.Until(t, "nothing is left", b.server.Stop)
 	testkit.Dial(t, b.addr).Closed()
 }
@@ -493,9 +472,8 @@ func TestServer_NothingFollowsA1xxThatWasCutShort(t *testing.T) {
 		})
 		c := testkit.Dial(t, l.Addr().String())
 		c.Send("GET / HTTP/1.1\r\nHost: a.test\r\n" + body + "\r\n")
-		if err := <-failed; err == nil {
-			t.Error("the page was written")
-		}
+		err := <-failed
+		must.True(t, err != nil, "the page was written")
 		must.Equal(t, string(c.Rest()), "HTTP/1.1 ", "the client")
 	}
 }

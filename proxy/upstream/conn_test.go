@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // What comes beyond the connections that one site may have waits for one of
@@ -52,9 +53,7 @@ func TestConnsPerHost_FurtherRequestsWait(t *testing.T) {
 		release <- true
 	}
 	done.Wait()
-	if len(from) != 1 {
-		t.Errorf("three requests at once came on %d connections, not 1", len(from))
-	}
+	must.True(t, len(from) == 1, "three requests at once came on %d connections, not 1", len(from))
 }
 
 // attempts are hooks that count attempts.
@@ -71,9 +70,7 @@ func (a attempts) Attempt() error {
 // An error that FailureOf does not recognise is a 502 and never a success.
 func TestFailureOf_AnUnknownErrorIs502(t *testing.T) {
 	for _, err := range []error{errors.New("?"), fmt.Errorf("a: %w", os.ErrClosed), nil} {
-		if got, want := FailureOf(err), (Failure{Status: 502, Type: "destination_unavailable"}); got != want {
-			t.Errorf("%v: %+v", err, got)
-		}
+		must.Equal(t, FailureOf(err), (Failure{Status: 502, Type: "destination_unavailable"}), err)
 	}
 }
 
@@ -85,8 +82,7 @@ func TestConn_CredentialsThatAuthenticateIt(t *testing.T) {
 		"Negotiate YII": {true, true}, "negotiate  YII": {true, true}, "Negotiate\tYII": {true, true}, " NTLM \t YII": {true, true},
 		"NTLM": {true, false}, "NTLM\t": {true, false}, "Basic NTLM": {}, "NTLMX YII": {}, "": {},
 	} {
-		if is, token := connectionScheme(v); is != want[0] || token != want[1] {
-			t.Errorf("%q: %v %v", v, is, token)
-		}
+		is, token := connectionScheme(v)
+		must.True(t, is == want[0] && token == want[1], "%q: %v %v", v, is, token)
 	}
 }

@@ -33,9 +33,8 @@ func TestDestinations_ApplyToRedirectsOfRobots(t *testing.T) {
 		port := n.Serve("127.1.0.1", testkit.RedirectTo(location))
 		d := &acl.Destinations{Refuse: destinations(t, "bad.test", "127.1.0.2"), ClassOf: networkClasses}
 		src := policyOf(t, newTransports(t, TransportConfig{Destinations: d, Dialer: n.Dialer()}), "site.test:"+port)
-		if src.State != rules.Unreachable || src.NoConnection || !errors.Is(src.Err, acl.ErrDestination) {
-			t.Errorf("%s: %+v", location, src)
-		}
+		must.True(t, src.State == rules.Unreachable && !src.NoConnection && errors.Is(src.Err, acl.ErrDestination),
+			"%s: %+v", location, src)
 	}
 }
 
@@ -77,20 +76,15 @@ func TestDestinations_BehindAnotherProxyNamesAndAddressesAreChecked(t *testing.T
 	}
 	listed := &acl.Destinations{Refuse: destinations(t, "bad.test", "8.8.8.8"), Allow: destinations(t, "a.localhost", "10.1.0.0/16")}
 	for _, address := range []string{"http://site.test/", "http://1.1.1.1/", "http://a.localhost/", "http://10.1.2.3/"} {
-		if err := ask(listed, address); err != nil {
-			t.Errorf("%s: %v", address, err)
-		}
+		must.OK(t, ask(listed, address), address)
 	}
 	for _, address := range []string{
 		"http://bad.test/", "http://8.8.8.8/", "http://localhost/", "http://b.localhost/", "http://10.0.0.1/", "http://169.254.169.254/",
 		"http://[::1]/", "http://127.2.0.1:" + port + "/", "https://10.0.0.1/",
 	} {
 		before := asked.Load()
-		if err := ask(listed, address); err == nil || asked.Load() != before {
-			t.Errorf("%s: %v", address, err)
-		}
+		err := ask(listed, address)
+		must.True(t, err != nil && asked.Load() == before, "%s: %v", address, err)
 	}
-	if err := ask(&acl.Destinations{Private: true}, "http://localhost/"); err != nil {
-		t.Errorf("where private places are allowed: %v", err)
-	}
+	must.OK(t, ask(&acl.Destinations{Private: true}, "http://localhost/"), "where private places are allowed")
 }

@@ -68,9 +68,8 @@ func TestGuardRedirects_ARedirectReachesNothingLessPublic(t *testing.T) {
 	} {
 		port := n.Serve("127.1.0.1", testkit.RedirectTo(location))
 		src := policyOf(t, transportsIn(t, n), "site.test:"+port)
-		if src.State != rules.Unreachable || src.NoConnection || !errors.Is(src.Err, ErrLessPublic) {
-			t.Errorf("%s: %+v", location, src)
-		}
+		must.True(t, src.State == rules.Unreachable && !src.NoConnection && errors.Is(src.Err, ErrLessPublic),
+			"%s: %+v", location, src)
 	}
 	if len(n.Outside()) > 0 || asked.Load() > 0 {
 		t.Errorf("dialled %v, %d requests arrived", n.Outside(), asked.Load())
@@ -83,9 +82,7 @@ func TestGuardRedirects_ARedirectMayReachWhatIsAsPublic(t *testing.T) {
 	follows := func(from, address, location string) {
 		t.Helper()
 		port := n.Serve(address, testkit.RedirectTo(location))
-		if src := policyOf(t, transportsIn(t, n), from+":"+port); src.State != rules.Available {
-			t.Errorf("from %s to %s: %+v", from, location, src)
-		}
+		must.Equal(t, policyOf(t, transportsIn(t, n), from+":"+port).State, rules.Available, "from %s to %s", from, location)
 	}
 	follows("site.test", "127.1.0.1", "http://other.test:"+public+"/")
 	follows("127.1.0.3", "127.1.0.3", "http://other.test:"+public+"/")
@@ -95,9 +92,8 @@ func TestGuardRedirects_ARedirectMayReachWhatIsAsPublic(t *testing.T) {
 
 	// The guard lets the public pass: what stops it is the test's dialler.
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://8.8.8.8/"))
-	if src := policyOf(t, transportsIn(t, n), "site.test:"+port); !errors.Is(src.Err, testkit.ErrOutside) {
-		t.Errorf("to a public address: %+v", src)
-	}
+	src := policyOf(t, transportsIn(t, n), "site.test:"+port)
+	must.True(t, errors.Is(src.Err, testkit.ErrOutside), "to a public address: %+v", src)
 	must.Equal(t, fmt.Sprint(n.Outside()), "[8.8.8.8:80]", "dialled %v", n.Outside())
 }
 
@@ -107,15 +103,13 @@ func TestGuardRedirects_TheFirstHopDecidesForAllRedirects(t *testing.T) {
 	loop := n.Serve("127.0.0.1", testkit.ServeRobots)
 	second := n.Serve("127.1.0.2", testkit.RedirectTo("http://127.0.0.1:"+loop+"/robots.txt"))
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.1.0.2:"+second+"/robots.txt"))
-	if src := policyOf(t, transportsIn(t, n), "site.test:"+port); !errors.Is(src.Err, ErrLessPublic) {
-		t.Errorf("%+v", src)
-	}
+	src := policyOf(t, transportsIn(t, n), "site.test:"+port)
+	must.True(t, errors.Is(src.Err, ErrLessPublic), "%+v", src)
 	private := n.Serve("127.2.0.1", testkit.ServeRobots)
 	second = n.Serve("127.1.0.2", testkit.RedirectTo("http://127.2.0.1:"+private+"/robots.txt"))
 	port = n.Serve("127.2.0.1", testkit.RedirectTo("http://127.1.0.2:"+second+"/robots.txt"))
-	if src := policyOf(t, transportsIn(t, n), "127.2.0.1:"+port); src.State != rules.Available {
-		t.Errorf("from private over public to private: %+v", src)
-	}
+	src = policyOf(t, transportsIn(t, n), "127.2.0.1:"+port)
+	must.True(t, src.State == rules.Available, "from private over public to private: %+v", src)
 }
 
 // A connection that was dialled for somebody who may is not one for a redirect.
@@ -129,9 +123,8 @@ func TestGuardRedirects_ARedirectUsesNoKeptConnection(t *testing.T) {
 	_, _ = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.2.0.1:"+inside+"/"))
-	if src := policyOf(t, w, "127.1.0.1:"+port); !errors.Is(src.Err, ErrLessPublic) || asked.Load() != 1 {
-		t.Errorf("%d requests, %+v", asked.Load(), src)
-	}
+	src := policyOf(t, w, "127.1.0.1:"+port)
+	must.True(t, errors.Is(src.Err, ErrLessPublic) && asked.Load() == 1, "%d requests, %+v", asked.Load(), src)
 }
 
 func TestGuardRedirects_ARedirectLeavesNoConnectionBehind(t *testing.T) {
@@ -144,9 +137,8 @@ func TestGuardRedirects_ARedirectLeavesNoConnectionBehind(t *testing.T) {
 		testkit.ServeRobots(rw, r)
 	})
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.1.0.2:"+other+"/robots.txt"))
-	if src := policyOf(t, transportsIn(t, n), "127.1.0.1:"+port); src.State != rules.Available || closes.Load() != 1 {
-		t.Errorf("%d closed after use, %+v", closes.Load(), src)
-	}
+	src := policyOf(t, transportsIn(t, n), "127.1.0.1:"+port)
+	must.True(t, src.State == rules.Available && closes.Load() == 1, "%d closed after use, %+v", closes.Load(), src)
 }
 
 // Between a look and a dial a name may move: what is dialled is what is judged.
@@ -159,9 +151,8 @@ func TestGuardRedirects_ANameIsCheckedWhenItIsDialled(t *testing.T) {
 	}
 	loop = n.Serve("127.0.0.1", testkit.ServeRobots)
 	port := n.Serve("127.1.0.1", site)
-	if src := policyOf(t, transportsIn(t, n), "site.test:"+port); !errors.Is(src.Err, ErrLessPublic) {
-		t.Errorf("%+v", src)
-	}
+	src := policyOf(t, transportsIn(t, n), "site.test:"+port)
+	must.True(t, errors.Is(src.Err, ErrLessPublic), "%+v", src)
 }
 
 func TestGuardRedirects_ARedirectNeverReachesHeedItself(t *testing.T) {
@@ -172,9 +163,8 @@ func TestGuardRedirects_ARedirectNeverReachesHeedItself(t *testing.T) {
 	self.Add(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.1.0.9:" + own)))
 	w := newTransports(t, TransportConfig{Self: self, Destinations: everywhere(t)})
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.1.0.9:"+own+"/robots.txt"))
-	if src := policyOf(t, w, "127.1.0.1:"+port); !errors.Is(src.Err, acl.ErrSelf) || asked.Load() != 0 {
-		t.Errorf("%d requests, %+v", asked.Load(), src)
-	}
+	src := policyOf(t, w, "127.1.0.1:"+port)
+	must.True(t, errors.Is(src.Err, acl.ErrSelf) && asked.Load() == 0, "%d requests, %+v", asked.Load(), src)
 }
 
 // Behind another proxy names are resolved there; addresses show what they are.
@@ -219,9 +209,8 @@ func TestGuardRedirects_WithoutAFirstAddressOnlyThePublicIsReached(t *testing.T)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	r, _ := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:"+loop+"/", nil)
-	if _, err := g.RoundTrip(r); !errors.Is(err, ErrLessPublic) {
-		t.Errorf("err %v", err)
-	}
+	_, err := g.RoundTrip(r)
+	must.True(t, errors.Is(err, ErrLessPublic), "err %v", err)
 }
 
 // A licence that a site names on another host is fetched as if the site redirected to it.
@@ -259,7 +248,5 @@ func TestNamedBy_AURLOfAnotherHostReachesNothingLessPublic(t *testing.T) {
 			t.Errorf("%s names %s: %v", c.site, c.address, err)
 		}
 	}
-	if len(n.Outside()) > 0 {
-		t.Errorf("dialled %v", n.Outside())
-	}
+	must.True(t, len(n.Outside()) == 0, "dialled %v", n.Outside())
 }

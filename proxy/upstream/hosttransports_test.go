@@ -29,9 +29,7 @@ func leads(t *testing.T, w *HostTransports, address string) string {
 	r := must.Get(http.NewRequest(http.MethodGet, address, nil))(t)
 	way := w.transport(r.URL.Scheme, r.URL.Host)
 	u, err := way.dialer.through(r)
-	if err != nil {
-		t.Fatalf("%s leads through %v, %v", address, u, err)
-	}
+	must.OK(t, err, "%s leads through %v", address, u)
 	if u == nil {
 		return ""
 	}
@@ -78,13 +76,11 @@ func TestSiteCert_AcceptsThePinnedCertificateOrKeyOnly(t *testing.T) {
 		{&SiteCert{SHA256: sha256.Sum256([]byte("authority"))}, false}, // it is the site's own that counts
 		{&SiteCert{}, false},
 	} {
-		if err := c.site.check(shown); (err == nil) != c.ok || !c.ok && !errors.Is(err, errPinned) {
-			t.Errorf("%+v: %v", c.site, err)
-		}
+		err := c.site.check(shown)
+		must.True(t, (err == nil) == c.ok && (c.ok || errors.Is(err, errPinned)), "%+v: %v", c.site, err)
 	}
-	if err := (&SiteCert{}).check(tls.ConnectionState{}); !errors.Is(err, errPinned) {
-		t.Errorf("no certificate at all: %v", err)
-	}
+	err := (&SiteCert{}).check(tls.ConnectionState{})
+	must.True(t, errors.Is(err, errPinned), "no certificate at all: %v", err)
 }
 
 func TestHostTransports_ConcurrentRequestsOfOneHostShareATransport(t *testing.T) {
@@ -96,9 +92,7 @@ func TestHostTransports_ConcurrentRequestsOfOneHostShareATransport(t *testing.T)
 	}
 	all.Wait()
 	for _, way := range ways {
-		if way != ways[0] || way == w.others {
-			t.Fatal("one host has several ways")
-		}
+		must.Need(t, way == ways[0] && way != w.others, "one host has several ways")
 	}
 	w.CloseIdleConnections()
 }
@@ -113,17 +107,13 @@ func TestGuardRedirects_ARedirectIsNotFollowedUnderTheOperatorsName(t *testing.T
 		g := w.GuardRedirects()().(*guardedFetch)
 		for _, address := range []string{first, "https://127.0.0.7/else"} {
 			r := must.Get(http.NewRequest(http.MethodGet, address, nil))(t)
-			if _, err := g.RoundTrip(r); !errors.Is(err, refused) && !errors.Is(err, ErrLessPublic) {
-				t.Fatalf("%s: %v", address, err)
-			}
+			_, err := g.RoundTrip(r)
+			must.Need(t, errors.Is(err, refused) || errors.Is(err, ErrLessPublic), "%s: %v", address, err)
 		}
 		for took := range g.others {
-			if n := len(took.dialer.tls.Certificates); n != want || !took.dialer.tls.InsecureSkipVerify {
-				t.Errorf("redirected from %s it shows %d certificates", first, n)
-			}
+			n := len(took.dialer.tls.Certificates)
+			must.True(t, n == want && took.dialer.tls.InsecureSkipVerify, "redirected from %s it shows %d certificates", first, n)
 		}
-		if len(g.others) != 1 {
-			t.Errorf("redirects from %s went %d ways", first, len(g.others))
-		}
+		must.True(t, len(g.others) == 1, "redirects from %s went %d ways", first, len(g.others))
 	}
 }

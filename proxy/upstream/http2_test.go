@@ -40,9 +40,8 @@ func TestSend_ASiteThatNeverLooksAtARequestGetsItThreeTimes(t *testing.T) {
 			var known facts
 			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/page", nil)
 			_, err := w.Send(&Request{Request: r, Hooks: &known})
-			if f := FailureOf(err); f.Stage != NoAnswer || f.Lasting {
-				t.Errorf("%v: %+v", err, f)
-			}
+			f := FailureOf(err)
+			must.True(t, f.Stage == NoAnswer && !f.Lasting, "%v: %+v", err, f)
 			if n := int(seen.Load()); n > len(pauses) || known.attempts != n {
 				t.Errorf("the site got it %d times, with %d turns", n, known.attempts)
 			} else if n > 1 && !strings.Contains(err.Error(), "3 times") {

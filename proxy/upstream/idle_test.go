@@ -46,21 +46,17 @@ func TestRoundTrip_IdleConnectionsGiveWayWhenFilesAreScarce(t *testing.T) {
 	ask := func(host string) *http.Response {
 		t.Helper()
 		r := must.Get(http.NewRequest(http.MethodGet, "http://"+host+"/", nil))(t)
-		resp := must.Get(transports.RoundTrip(r))(t)
-		return resp
+		return must.Get(transports.RoundTrip(r))(t)
 	}
 	read := func(resp *http.Response, want string) {
 		t.Helper()
 		defer resp.Body.Close()
-		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != want {
-			t.Errorf("%q, %v", body, err)
-		}
+		body, err := io.ReadAll(resp.Body)
+		must.True(t, err == nil && string(body) == want, "%q, %v", body, err)
 	}
 	read(ask("a.test"), "a.test")
 	read(ask("b.test"), "b.test")
-	if n := open.Load(); n != 2 {
-		t.Fatalf("%d connections are kept", n)
-	}
+	must.Is(t, open.Load(), 2, "connections that are kept")
 	scarce.Store(true)
 	last := ask("c.test")
 	// Its connection is in use until the answer is read; a Transport may close it then.

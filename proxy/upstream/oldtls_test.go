@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // Sites that offer only what heed does not by default are reached where the settings of
@@ -23,9 +25,8 @@ func TestHostRoute_OldTLS(t *testing.T) {
 			s.TLS = config
 			s.StartTLS()
 			t.Cleanup(s.Close)
-			if _, isRSA := s.TLS.Certificates[0].PrivateKey.(*rsa.PrivateKey); !isRSA {
-				t.Fatal("the key of net/http/httptest is not RSA any more: give this server one that is")
-			}
+			_, isRSA := s.TLS.Certificates[0].PrivateKey.(*rsa.PrivateKey)
+			must.Need(t, isRSA, "the key of net/http/httptest is not RSA any more: give this server one that is")
 			certificate := &SiteCert{Any: true}
 			ask := func(old bool) error {
 				w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: certificate, OldTLS: old}})
@@ -41,9 +42,7 @@ func TestHostRoute_OldTLS(t *testing.T) {
 			if f := FailureOf(err); f.Stage != NoTLS || !f.Lasting || !f.Offer || !strings.HasPrefix(f.Type, "tls_") || f.Cause == "" {
 				t.Errorf("by default: %v, %+v", err, f)
 			}
-			if err := ask(true); err != nil {
-				t.Errorf("with OldTLS: %v", err)
-			}
+			must.OK(t, ask(true), "with OldTLS")
 		})
 	}
 }

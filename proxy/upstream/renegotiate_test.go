@@ -122,9 +122,8 @@ func TestHostRoute_Renegotiate(t *testing.T) {
 		{"/required/page", Route{Renegotiate: true, Certificate: &pair}, 200},
 	} {
 		status, remark, err := ask(c.path, c.route)
-		if status != c.status || c.route.Renegotiate != strings.Contains(remark, "TLS 1.2") {
-			t.Errorf("%s, %+v: %d %q, %v", c.path, c.route, status, remark, err)
-		}
+		must.True(t, status == c.status && c.route.Renegotiate == strings.Contains(remark, "TLS 1.2"),
+			"%s, %+v: %d %q, %v", c.path, c.route, status, remark, err)
 		if f := FailureOf(err); c.status == 0 && (f.Stage != Ended || f.Type != "tls_protocol_error" || !f.Again || !f.Lasting || !strings.Contains(f.Cause, "renegotiation")) {
 			t.Errorf("%s, %+v: %v, %+v", c.path, c.route, err, f)
 		}

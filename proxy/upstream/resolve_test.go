@@ -22,9 +22,8 @@ func TestDial_ANameThatIsHalfResolved(t *testing.T) {
 			r := must.Get(http.NewRequest(http.MethodGet, "http://"+host+":"+port+"/", nil))(t)
 			resp := must.Get(NewHostTransports(TransportConfig{Dialer: n.Dialer()}).RoundTrip(r))(t)
 			defer resp.Body.Close()
-			if text, err := io.ReadAll(resp.Body); string(text) != "page" || err != nil {
-				t.Errorf("%q, %v", text, err)
-			}
+			text, err := io.ReadAll(resp.Body)
+			must.True(t, string(text) == "page" && err == nil, "%q, %v", text, err)
 		})
 	}
 }

@@ -50,9 +50,8 @@ func TestSend_EachTimeOverHTTP2IsSignedAnew(t *testing.T) {
 			t.Error(err)
 			return err
 		}
-		if o, why := c.Verify([]passport.ListedKey{{PublicKey: k.PublicKey}}, time.Now()); o != passport.Verified {
-			t.Errorf("%s: %s", o, why)
-		}
+		o, why := c.Verify([]passport.ListedKey{{PublicKey: k.PublicKey}}, time.Now())
+		must.True(t, o == passport.Verified, "%s: %s", o, why)
 		seen[m.Header.Get("Signature")] = true
 		refused++
 		return f.WriteRSTStream(h.StreamID, http2.ErrCodeRefusedStream)
@@ -60,12 +59,10 @@ func TestSend_EachTimeOverHTTP2IsSignedAnew(t *testing.T) {
 	w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Route: Route{Site: &SiteCert{Any: true}}})
 	t.Cleanup(w.CloseIdleConnections)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/page?a=b", nil)
-	if _, err := w.Send(&Request{Request: r, Signer: signer}); err == nil || errors.Is(err, errHTTP1) {
-		t.Error(err)
-	}
+	_, err := w.Send(&Request{Request: r, Signer: signer})
+	must.True(t, err != nil && !errors.Is(err, errHTTP1), "%v", err)
 	mu.Lock()
 	defer mu.Unlock()
-	if len(seen) < 2 || len(seen) != refused || passport.Signed(r.Header) {
-		t.Errorf("%d signatures of %d requests; the header of the caller: %v", len(seen), refused, r.Header)
-	}
+	must.True(t, len(seen) >= 2 && len(seen) == refused && !passport.Signed(r.Header),
+		"%d signatures of %d requests; the header of the caller: %v", len(seen), refused, r.Header)
 }

@@ -133,12 +133,10 @@ func TestDialSite_FailuresOfTheProxyAreItsOwn(t *testing.T) {
 		"http://" + opens:      {Status: 502, Type: "tls_certificate_error"},
 		"socks5://" + reports:  {Status: 502, Type: "connection_refused"}, // by the site, to the proxy
 	} {
-		through, err := url.Parse(proxy)
-		must.OK(t, err)
+		through := must.Get(url.Parse(proxy))(t)
 		w := NewHostTransports(TransportConfig{Proxy: http.ProxyURL(through)})
-		r, err := http.NewRequest(http.MethodGet, site.URL, nil)
-		must.OK(t, err)
-		_, err = w.RoundTrip(r)
+		r := must.Get(http.NewRequest(http.MethodGet, site.URL, nil))(t)
+		_, err := w.RoundTrip(r)
 		if got := FailureOf(err); got.Status != want.Status || got.Type != want.Type || got.ByProxy != want.ByProxy {
 			t.Errorf("a request through %s: %+v for %v, want %+v", proxy, got, err, want)
 		}
@@ -149,9 +147,8 @@ func TestDialSite_FailuresOfTheProxyAreItsOwn(t *testing.T) {
 		if got := FailureOf(err); (err != nil) != (want.ByProxy || want.Type == "connection_refused") || err != nil && got.ByProxy != want.ByProxy {
 			t.Errorf("a tunnel through %s: %+v for %v", proxy, got, err)
 		}
-		if want := (&upstreamRefused{}); strings.Contains(proxy, refuses) && !errors.As(err, &want) {
-			t.Errorf("refused: %v", err)
-		}
+		want := (&upstreamRefused{})
+		must.True(t, !strings.Contains(proxy, refuses) || errors.As(err, &want), "refused: %v", err)
 	}
 }
 
@@ -169,9 +166,8 @@ func TestRoundTrip_CredentialsThatTheProxyAsksForAreItsFailure(t *testing.T) {
 		w := NewHostTransports(TransportConfig{
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr}),
 			ProxyUsed: func(proxy string, err error) {
-				if used = append(used, err); proxy != addr {
-					t.Errorf("%s is used as %s", addr, proxy)
-				}
+				used = append(used, err)
+				must.True(t, proxy == addr, "%s is used as %s", addr, proxy)
 			},
 		})
 		r := must.Get(http.NewRequest(http.MethodGet, "http://site.test/", nil))(t)
@@ -182,9 +178,7 @@ func TestRoundTrip_CredentialsThatTheProxyAsksForAreItsFailure(t *testing.T) {
 		} else if got := FailureOf(err); got != want {
 			t.Errorf("%s: %+v, want %+v", addr, got, want)
 		}
-		if len(used) != 1 || (used[0] == nil) != (want.Status == 0) {
-			t.Errorf("%s: reported %v", addr, used)
-		}
+		must.True(t, len(used) == 1 && (used[0] == nil) == (want.Status == 0), "%s: reported %v", addr, used)
 	}
 }
 
@@ -199,8 +193,7 @@ func TestFailureOf_CertificatesAreNamedByTheirFault(t *testing.T) {
 		Unverifiable:     x509.CertificateInvalidError{Reason: x509.TooManyIntermediates},
 	} {
 		got := FailureOf(fmt.Errorf("fetching: %w", &tls.CertificateVerificationError{Err: err}))
-		if got.Certificate != want || got.Type != "tls_certificate_error" || got.ByProxy {
-			t.Errorf("%v: %+v, want %q", err, got, want)
-		}
+		must.True(t, got.Certificate == want && got.Type == "tls_certificate_error" && !got.ByProxy,
+			"%v: %+v, want %q", err, got, want)
 	}
 }

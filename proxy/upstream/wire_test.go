@@ -82,9 +82,7 @@ func TestSend_ARequestCanBeCancelledInEveryState(t *testing.T) {
 					_, err = io.ReadAll(resp.Body)
 					resp.Body.Close()
 				}
-				if !errors.Is(err, left) {
-					t.Errorf("ended with %v", err)
-				}
+				must.True(t, errors.Is(err, left), "ended with %v", err)
 				<-gone // the site's connection is closed
 			})
 		}
@@ -97,9 +95,8 @@ func TestSend_ARequestCanBeCancelledInEveryState(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		_, err := newTransports(t, TransportConfig{Connect: dial}).RoundTrip(newRequest(t, ctx, "GET", "site.test", nil))
-		if failed := new(Error); !errors.Is(err, left) || !errors.As(err, &failed) || !failed.NotReached() {
-			t.Errorf("ended with %v", err)
-		}
+		failed := new(Error)
+		must.True(t, errors.Is(err, left) && errors.As(err, &failed) && failed.NotReached(), "ended with %v", err)
 	})
 }
 
@@ -118,16 +115,13 @@ func TestSend_WhatFollowsA101IsTheCallers(t *testing.T) {
 	r := newRequest(t, t.Context(), "GET", addr, nil)
 	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"x"}}
 	resp, err := newTransports(t, TransportConfig{}).RoundTrip(r)
-	if err != nil || resp.StatusCode != 101 {
-		t.Fatal(resp, err)
-	}
+	must.Need(t, err == nil && resp.StatusCode == 101, "%v %v", resp, err)
 	both := resp.Body.(io.ReadWriteCloser)
 	defer both.Close()
 	io.WriteString(both, "then")
 	_ = CloseWrite(both.(net.Conn))
-	if text, err := io.ReadAll(both); err != nil || string(text) != "first then" {
-		t.Errorf("%q, %v", text, err)
-	}
+	text, err := io.ReadAll(both)
+	must.True(t, err == nil && string(text) == "first then", "%q, %v", text, err)
 }
 
 // Many sites close their idle connections: no request follows that would notice, and they
@@ -157,9 +151,7 @@ func TestPool_ConnectionsThatSitesCloseAreClosed(t *testing.T) {
 		resp := must.Get(w.RoundTrip(newRequest(t, t.Context(), "GET", fmt.Sprintf("h%d.test", i), nil)))(t)
 		resp.Body.Close()
 	}
-	if n := counts.Read().Open; n != int64(hosts) {
-		t.Fatalf("%d connections are open", n)
-	}
+	must.Is(t, counts.Read().Open, int64(hosts), "open connections")
 	close(end)
 	testkit.Until(t, "no connection is left", func() bool { return counts.Read().Open == 0 })
 	testkit.Until(t, "no host is known", func() bool {
@@ -240,12 +232,9 @@ func TestSend_AnAnswerOvertakesAnUpload(t *testing.T) {
 	body, client := io.Pipe()
 	defer client.Close()
 	resp, err := newTransports(t, TransportConfig{}).RoundTrip(newRequest(t, t.Context(), "POST", addr, body))
-	if err != nil || resp.StatusCode != 413 {
-		t.Fatal(resp, err)
-	}
-	if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "no" {
-		t.Errorf("%q, %v", text, err)
-	}
+	must.Need(t, err == nil && resp.StatusCode == 413, "%v %v", resp, err)
+	text, err := io.ReadAll(resp.Body)
+	must.True(t, err == nil && string(text) == "no", "%q, %v", text, err)
 	resp.Body.Close()
 	<-ended
 	for { // the upload ends with the connection
@@ -311,9 +300,8 @@ func TestSend_ARequestThatIsLateKeepsItsConnection(t *testing.T) {
 		resp := must.Get(w.Send(&Request{Request: newRequest(t, t.Context(), "GET", addr, nil), Hooks: f}))(t)
 		resp.Body.Close()
 		wanted := map[bool]int{false: 1, true: 2}[closes]
-		if n := int(opened.Load()); n != wanted || f.attempts != 2+wanted {
-			t.Errorf("closes %v: %d connections, %d turns", closes, n, f.attempts)
-		}
+		n := int(opened.Load())
+		must.True(t, n == wanted && f.attempts == 2+wanted, "closes %v: %d connections, %d turns", closes, n, f.attempts)
 	}
 }
 
@@ -345,9 +333,8 @@ func TestSend_NoAnswerInTime(t *testing.T) {
 	w := newTransports(t, TransportConfig{ResponseHeaderTimeout: 20 * time.Millisecond})
 	for _, body := range []io.Reader{nil, strings.NewReader("body")} {
 		_, err := w.RoundTrip(newRequest(t, t.Context(), "POST", addr, body))
-		if got := FailureOf(err); got.Status != 504 || got.Type != "http_response_timeout" {
-			t.Errorf("%v: %+v", err, got)
-		}
+		got := FailureOf(err)
+		must.True(t, got.Status == 504 && got.Type == "http_response_timeout", "%v: %+v", err, got)
 	}
 }
 
@@ -388,12 +375,9 @@ func TestSend_SurplusInEverySegmenting(t *testing.T) {
 			return string(body)
 		}
 		for cut = range len(answer) {
-			if got := ask(""); got == "EVIL" {
-				t.Fatalf("%q at %d: %q", answer, cut, got)
-			}
-			if got := ask("yes"); got != "good" {
-				t.Fatalf("after %q at %d: %q", answer, cut, got)
-			}
+			got := ask("")
+			must.Need(t, got != "EVIL", "%q at %d: %q", answer, cut, got)
+			must.Is(t, ask("yes"), "good", "after %q at %d", answer, cut)
 		}
 	}
 }
@@ -435,17 +419,15 @@ func TestSend_HandshakesOfOneClient(t *testing.T) {
 			r.Method, want = http.MethodHead, ""
 		}
 		resp := must.Get(w.RoundTrip(r))(t)
-		if body, err := io.ReadAll(resp.Body); string(body) != want || err != nil || resp.StatusCode != status {
-			t.Fatalf("%s %q, %v", resp.Status, body, err)
-		}
+		body, err := io.ReadAll(resp.Body)
+		must.Need(t, string(body) == want && err == nil && resp.StatusCode == status, "%s %q, %v", resp.Status, body, err)
 		resp.Body.Close()
 		if i >= 50 {
 			w.transport("https", strings.TrimPrefix(s.URL, "https://")).pool.age(silence)
 		}
 	}
-	if n := counts.Read(); n.OK != 1 || n.Open != 1 {
-		t.Errorf("%+v", n)
-	}
+	n := counts.Read()
+	must.True(t, n.OK == 1 && n.Open == 1, "%+v", n)
 }
 
 // A site that sends 1xx answers without end is given up, over HTTP/1 and HTTP/2.
@@ -468,8 +450,7 @@ func TestSend_EndlessInterimAnswers(t *testing.T) {
 			t.Cleanup(w.CloseIdleConnections)
 		}
 		r, _ := http.NewRequestWithContext(t.Context(), "GET", site, nil)
-		if resp, err := w.RoundTrip(r); err == nil || FailureOf(err).Type != "http_response_header_section_size" {
-			t.Errorf("%s: %v, %v", site, resp, err)
-		}
+		resp, err := w.RoundTrip(r)
+		must.True(t, err != nil && FailureOf(err).Type == "http_response_header_section_size", "%s: %v, %v", site, resp, err)
 	}
 }

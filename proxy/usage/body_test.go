@@ -55,21 +55,18 @@ func TestBody_ASlowPageIsDeliveredAsItComes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	go site.Write([]byte("<head><title>first"))
-	if head := b.ReadHead(ctx, page.NewScanner(html, nil), true); head.Why != page.Unfinished {
-		t.Errorf("the head: %+v", head)
-	}
+	head := b.ReadHead(ctx, page.NewScanner(html, nil), true)
+	must.True(t, head.Why == page.Unfinished, "the head: %+v", head)
 	buf := make([]byte, 100)
-	if n, err := b.Read(buf); string(buf[:n]) != "<head><title>first" || err != nil {
-		t.Errorf("%q, %v", buf[:n], err)
-	}
+	n, err := b.Read(buf)
+	must.True(t, string(buf[:n]) == "<head><title>first" && err == nil, "%q, %v", buf[:n], err)
 	go func() {
 		site.Write([]byte(" second"))
 		site.Write([]byte(" third"))
 		site.Close()
 	}()
-	if rest, err := io.ReadAll(b); string(rest) != " second third" || err != nil {
-		t.Errorf("%q, %v", rest, err)
-	}
+	rest, err := io.ReadAll(b)
+	must.True(t, string(rest) == " second third" && err == nil, "%q, %v", rest, err)
 }
 
 // endless is a body without an end that counts.
@@ -95,9 +92,8 @@ func TestBody_APageWithoutAnEnd(t *testing.T) {
 	site := &endless{}
 	b := &Body{Site: site}
 	head := b.ReadHead(t.Context(), page.NewScanner(html, nil), true)
-	if head.Why == page.Whole || site.read.Load() > 4*page.MaxBytes {
-		t.Errorf("%q after %d octets", head.Why, site.read.Load())
-	}
+	must.True(t, head.Why != page.Whole && site.read.Load() <= 4*page.MaxBytes,
+		"%q after %d octets", head.Why, site.read.Load())
 	before := site.read.Load()
 	if b.Drop(); !site.closed.Load() || site.read.Load()-before > maxDrop+64<<10 {
 		t.Errorf("closed: %v, %d octets dropped", site.closed.Load(), site.read.Load()-before)

@@ -15,6 +15,7 @@ import (
 
 	"heed/internal/judge/signal"
 	"heed/internal/judge/signal/page"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -168,13 +169,10 @@ func TestJudge_ARememberedPageHoldsNoHead(t *testing.T) {
 	address, etag, field := head[1<<10:len(head)-11], head[len(head)-11:len(head)-7], head[len(head)-7:]
 	j := &Judge{}
 	j.remember(&Request{Settings: &Settings{}, URL: address}, version{status: 200, header: http.Header{"Etag": {etag}, "X-Robots-Tag": {field}}, head: &page.Head{}})
-	if _, ok := j.confirmed(&Request{Settings: &Settings{}, URL: strings.Clone(address)}, &http.Request{}, http.Header{"Etag": {`"v1"`}}); !ok {
-		t.Fatal("the page is not remembered")
-	}
+	_, ok := j.confirmed(&Request{Settings: &Settings{}, URL: strings.Clone(address)}, &http.Request{}, http.Header{"Etag": {`"v1"`}})
+	must.Need(t, ok, "the page is not remembered")
 	head, address, etag, field = "", "", "", ""
 	runtime.GC()
-	if held.Value() != nil {
-		t.Error("the text of a head is still held")
-	}
+	must.True(t, held.Value() == nil, "the text of a head is still held")
 	runtime.KeepAlive(j)
 }

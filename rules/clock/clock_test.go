@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit/must"
 	"heed/rules/clock"
 )
 
@@ -15,9 +16,8 @@ func TestHeed_Waits(t *testing.T) {
 		"10": 10 * time.Second, "0.5": 500 * time.Millisecond, "0,5": 500 * time.Millisecond, ".5": 500 * time.Millisecond,
 		"1e3": 1000 * time.Second, "0": 0, "10.": 10 * time.Second, "99999999999999999999": clock.Most, "1,25": 1250 * time.Millisecond,
 	} {
-		if d, exact, ok := clock.Seconds(s); d != want || !exact || !ok {
-			t.Errorf("%q: %v, exact %v, %v; want %v", s, d, exact, ok, want)
-		}
+		d, exact, ok := clock.Seconds(s)
+		must.True(t, d == want && exact && ok, "%q: %v, exact %v, %v; want %v", s, d, exact, ok, want)
 	}
 	for s, want := range map[string]time.Duration{
 		"10s": 10 * time.Second, "10 s": 10 * time.Second, "10sec": 10 * time.Second, "10 seconds": 10 * time.Second, "10 Seconds.": 10 * time.Second,
@@ -31,14 +31,12 @@ func TestHeed_Waits(t *testing.T) {
 		"every 10 seconds": 10 * time.Second, "10 between requests": 10 * time.Second, "10 секунд": 10 * time.Second, "10秒": 10 * time.Second,
 		"10 sec per page": 10 * time.Second, "wait 30": 30 * time.Second, "10 seconds between 2 requests": 10 * time.Second, "400 days": clock.Most,
 	} {
-		if d, exact, ok := clock.Seconds(s); d != want || exact || !ok {
-			t.Errorf("%q: %v, exact %v, %v; want %v", s, d, exact, ok, want)
-		}
+		d, exact, ok := clock.Seconds(s)
+		must.True(t, d == want && !exact && ok, "%q: %v, exact %v, %v; want %v", s, d, exact, ok, want)
 	}
 	for _, s := range []string{"", ".", "-1", "-1s", "−5", "soon", "ten", "NaN", "0x10", "1ee9", "e9", "v2", "P", "PT", "none", "Thu, 32 Foo 2026", "5x", "\x00"} {
-		if d, _, ok := clock.Seconds(s); ok {
-			t.Errorf("%q is read as %v", s, d)
-		}
+		d, _, ok := clock.Seconds(s)
+		must.True(t, !ok, "%q is read as %v", s, d)
 	}
 }
 
@@ -49,9 +47,8 @@ func TestHeed_Rates(t *testing.T) {
 		"1/10": day(1, 10*time.Second), "30/1m": day(30, time.Minute), "2/1h 0800-1845": {Documents: 2, Per: time.Hour, Window: clock.Window{From: 480, To: 1125}},
 		"1/5s 22:00-06:00": {Documents: 1, Per: 5 * time.Second, Window: clock.Window{From: 1320, To: 360}},
 	} {
-		if r, exact, ok := clock.RateOf(s); r != want || !exact || !ok {
-			t.Errorf("%q: %+v, exact %v, %v; want %+v", s, r, exact, ok, want)
-		}
+		r, exact, ok := clock.RateOf(s)
+		must.True(t, r == want && exact && ok, "%q: %+v, exact %v, %v; want %+v", s, r, exact, ok, want)
 	}
 	for s, want := range map[string]clock.Rate{
 		"1 / 10s": day(1, 10*time.Second), "1/10 s": day(1, 10*time.Second), "1/10sec": day(1, 10*time.Second), "1/10 seconds": day(1, 10*time.Second),
@@ -61,14 +58,12 @@ func TestHeed_Rates(t *testing.T) {
 		"1/10s (0800 - 1845 UTC)": {Documents: 1, Per: 10 * time.Second, Window: clock.Window{From: 480, To: 1125}}, "1/10 0800-1845 x": day(1, 10*time.Second), "１/１０s": day(1, 10*time.Second),
 		"1/10s 600-845": {Documents: 1, Per: 10 * time.Second, Window: clock.Window{From: 360, To: 525}},
 	} {
-		if r, exact, ok := clock.RateOf(s); r != want || exact || !ok {
-			t.Errorf("%q: %+v, exact %v, %v; want %+v", s, r, exact, ok, want)
-		}
+		r, exact, ok := clock.RateOf(s)
+		must.True(t, r == want && !exact && ok, "%q: %+v, exact %v, %v; want %+v", s, r, exact, ok, want)
 	}
 	for _, s := range []string{"", "10", "0/1", "1/0", "1/", "/10s", "-1/5", "1/x", "slow", "1/10 parsecs 5/s"} {
-		if r, _, ok := clock.RateOf(s); ok && s != "1/10 parsecs 5/s" {
-			t.Errorf("%q is read as %+v", s, r)
-		}
+		r, _, ok := clock.RateOf(s)
+		must.True(t, !ok || s == "1/10 parsecs 5/s", "%q is read as %+v", s, r)
 	}
 }
 
@@ -84,9 +79,8 @@ func TestHeed_HoursOfTheDay(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "0600", "0660-0845", "2500-0100", "2401-0100", "night", "13pm-6pm", "0600-0845 EST", "-", "0600-0845-0900"} {
-		if w, _, ok := clock.Hours(s); ok {
-			t.Errorf("%q is read as %+v", s, w)
-		}
+		w, _, ok := clock.Hours(s)
+		must.True(t, !ok, "%q is read as %+v", s, w)
 	}
 }
 
@@ -99,16 +93,13 @@ func TestHeed_Dates(t *testing.T) {
 		"2026-11-26T07:00:00Z", "2026-11-26T07:00:00.000Z", "2026-11-26 07:00:00", "2026-11-26 07:00:00 UTC", "2026-11-26T08:00:00+01:00", "20261126T070000Z",
 		"Nov 26, 2026 07:00:00", "26.11.2026 07:00", "26/11/2026 07:00", "11/26/2026 07:00", `"Thu, 26 Nov 2026 07:00:00 GMT"`, "Thu, 26 Nov 2026 02:00:00 EST", "Thu Nov 26 07:00:00 UTC 2026",
 	} {
-		if got, ok := clock.Date(s); !ok || !got.Equal(at) {
-			t.Errorf("%q: %v, %v", s, got, ok)
-		}
+		got, ok := clock.Date(s)
+		must.True(t, ok && got.Equal(at), "%q: %v, %v", s, got, ok)
 	}
 	for _, s := range []string{"", "soon", "11/12/2026", "Thu, 32 Nov 2026 07:00:00 GMT", "2026", "07:00"} {
-		if got, ok := clock.Date(s); ok {
-			t.Errorf("%q is read as %v", s, got)
-		}
+		got, ok := clock.Date(s)
+		must.True(t, !ok, "%q is read as %v", s, got)
 	}
-	if got, ok := clock.Date("2026-11-26"); !ok || !got.Equal(time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("a day ends at %v", got)
-	}
+	got, ok := clock.Date("2026-11-26")
+	must.True(t, ok && got.Equal(time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)), "a day ends at %v", got)
 }

@@ -126,9 +126,7 @@ func TestHeed_LintFinds(t *testing.T) {
 	t.Parallel()
 	for _, c := range findings {
 		got := told(lint.Lint(rules.Standard, site, []byte(c.file)))
-		if got != c.want {
-			t.Errorf("%.300q\nfound\n%.600s\nwant\n%.600s", c.file, got, c.want)
-		}
+		must.Equal(t, got, c.want, "%.300q\nfound", c.file)
 	}
 }
 
@@ -146,23 +144,16 @@ func TestHeed_EveryFindingHasWords(t *testing.T) {
 		}
 	}
 	kinds := regexp.MustCompile(`(?m)^([a-z0-9-]+),(?:note|misleading|lost),`).FindAllStringSubmatch(string(source), -1)
-	if len(kinds) < 40 {
-		t.Fatalf("%d kinds", len(kinds))
-	}
+	must.Need(t, len(kinds) >= 40, "%d kinds", len(kinds))
 	for _, k := range kinds {
 		kind := lint.Kind(k[1])
-		if !found[k[1]] && !strings.Contains(accidents, `"`+k[1]+`":`) {
-			t.Errorf("%s: is found in no file", kind)
-		}
+		must.True(t, found[k[1]] || strings.Contains(accidents, `"`+k[1]+`":`), "%s: is found in no file", kind)
 		for _, words := range []string{kind.Means(), kind.Instead()} {
-			if !strings.HasSuffix(words, ".") || strings.Contains(words, "heed") {
-				t.Errorf("%s: says %q", kind, words)
-			}
+			must.True(t, strings.HasSuffix(words, ".") && !strings.Contains(words, "heed"), "%s: says %q", kind, words)
 		}
 	}
-	if k := lint.Kind("none"); k.Means() != "" || k.Severity() != lint.Note {
-		t.Errorf("no kind means %q", k.Means())
-	}
+	k := lint.Kind("none")
+	must.True(t, k.Means() == "" && k.Severity() == lint.Note, "no kind means %q", k.Means())
 }
 
 // TestHeed_LintReadsAsTheProfileDoes holds that a finding is about the reading

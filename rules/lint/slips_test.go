@@ -3,6 +3,8 @@ package lint
 import (
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // TestHeed_AccidentsInPaths has what sites write by accident as the value of a rule.
@@ -61,9 +63,7 @@ func check(t *testing.T, find func(string) []slip, all map[Kind][]string) {
 				found = found || s.kind == kind && s.from >= 0 && s.from < s.to && s.to <= len(text)
 				kinds = append(kinds, string(s.kind))
 			}
-			if !found {
-				t.Errorf("%q: found %q, want %s", text, kinds, kind)
-			}
+			must.True(t, found, "%q: found %q, want %s", text, kinds, kind)
 		}
 	}
 }
@@ -74,17 +74,15 @@ func TestHeed_WhatIsMeantIsNoAccident(t *testing.T) {
 	for _, path := range strings.Fields(`/ * /* /private /private/ /a* /*.pdf$ *.gif$ /*? /*?* /*?s= /*&x= /cgi-bin/ /wp-admin/admin-ajax.php /wiki/Special: /wiki/Foo_(bar)
 		/index.* /index.php?$x /*.php$ /*/feed/$ /a-b/c_d~e /~user/ /%7Euser /caf%C3%A9 /café /привет/ /日本語／x /特集：x /*?filter[price]= /*[]= /*?*[min-price]= /a;jsessionid=
 		/search?q=a+b /a+b/ /@handle /!x /a,b /a:b /foo.bar/ /*.json?* /x$ /c++/ /2026/11/26 /*sort=*&dir= /%d0%bf /Foo_(bar)* /node_modules /home/ /homepage/www/ /a.b.c/`) {
-		if found := slipsInPath(path); found != nil {
-			t.Errorf("%q: %v", path, found)
-		}
+		found := slipsInPath(path)
+		must.True(t, found == nil, "%q: %v", path, found)
 	}
 	for _, name := range []string{
 		"*", "Googlebot", "archive.org_bot", "ABot/1.0", "008", "A Bot", "ia_archiver-web.archive.org", "Mediapartners-Google*", "Bot-1.2", "Яндекс", "Baiduspider+",
 		"360Spider", "WebZIP/4.21", "Wget", "Teleport Pro", "libwww-perl", "Copernicus Fred", "Sogou web spider",
 	} {
-		if found := slipsInName(name); found != nil {
-			t.Errorf("%q: %v", name, found)
-		}
+		found := slipsInName(name)
+		must.True(t, found == nil, "%q: %v", name, found)
 	}
 }
 
@@ -92,9 +90,7 @@ func FuzzSlips(f *testing.F) {
 	f.Add("/(a|b)\u200b*$")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, s := range append(slipsInPath(text), slipsInName(text)...) {
-			if s.from < 0 || s.to < s.from || s.to > len(text) || s.kind.Means() == "" {
-				t.Errorf("%q: %+v", text, s)
-			}
+			must.True(t, s.from >= 0 && s.to >= s.from && s.to <= len(text) && s.kind.Means() != "", "%q: %+v", text, s)
 		}
 	})
 }

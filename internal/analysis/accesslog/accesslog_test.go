@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,15 +14,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"heed/internal/analysis/accesslog"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
 // file writes a log and returns its path.
 func file(t testing.TB, name, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
+	return testkit.Write(t, filepath.Join(t.TempDir(), name), text)
 }
 
 // all reads every request of the logs of o.
@@ -60,9 +58,7 @@ func texts(requests []accesslog.Request) string {
 func check(t *testing.T, got []accesslog.Request, want string) {
 	t.Helper()
 	want = strings.TrimLeft(strings.ReplaceAll(want, "\t", ""), "\n")
-	if texts(got) != want {
-		t.Errorf("read\n%swant\n%s", texts(got), want)
-	}
+	must.Equal(t, texts(got), want, "what is read")
 }
 
 // Each of these is a log as its server writes it.
@@ -146,9 +142,7 @@ func TestReader_LogsOfServersAreRecognised(t *testing.T) {
 			path := file(t, "access.log", strings.TrimPrefix(f.log, "\n"))
 			got, counts := all(t, accesslog.Options{Files: []string{path}})
 			want := strings.ReplaceAll(strings.ReplaceAll(f.want, "\t", ""), "\x00", "\t")
-			if texts(got) != strings.TrimPrefix(want, "\n") {
-				t.Errorf("read\n%q\nwant\n%q", texts(got), want)
-			}
+			must.True(t, texts(got) == strings.TrimPrefix(want, "\n"), "read\n%q\nwant\n%q", texts(got), want)
 			must.Equal(t, counts.Unparsed, 0, "unparsed: %+v", counts.Problems)
 		})
 	}
@@ -174,9 +168,8 @@ func TestReader_CustomPatternsOfBothServers(t *testing.T) {
 	} {
 		path := file(t, "access.log", line+"\nsomething else\n")
 		got, counts := all(t, accesslog.Options{Files: []string{path}, Format: format})
-		if texts(got) != want || counts.Unparsed != 1 {
-			t.Errorf("%s\nread %swant %scounts %+v", format, texts(got), want, counts)
-		}
+		must.True(t, texts(got) == want && counts.Unparsed == 1,
+			"%s\nread %swant %scounts %+v", format, texts(got), want, counts)
 	}
 }
 
@@ -190,9 +183,8 @@ func TestReader_AWrongPatternIsExplained(t *testing.T) {
 		"$remote_addr$request $msec": "nothing separates",
 	} {
 		_, err := accesslog.Open(accesslog.Options{Format: format})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", format, err)
-		}
+		must.True(t, err != nil && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "\n"),
+			"%s: %v", format, err)
 	}
 }
 
@@ -207,9 +199,7 @@ func TestReader_WhatIsNoRequestIsCountedWithItsPlace(t *testing.T) {
 		`192.0.2.7 - - [01/Mar/2025:10:00:00 +0000] "GET / HTTP/1.1" OK 5` + "\n" + strings.Repeat("nonsense\n", 9)
 	path := file(t, "access.log", log)
 	got, counts := all(t, accesslog.Options{Files: []string{path}})
-	if len(got) != 2 || counts.Lines != 19 || counts.Unparsed != 17 {
-		t.Errorf("%d requests, counts %+v", len(got), counts)
-	}
+	must.True(t, len(got) == 2 && counts.Lines == 19 && counts.Unparsed == 17, "%d requests, counts %+v", len(got), counts)
 	var reasons []string
 	for _, p := range counts.Problems {
 		reasons = append(reasons, fmt.Sprintf("%s %d %s", p.Reason, p.Count, strings.ReplaceAll(strings.Join(p.Lines, " "), path, "")))
@@ -232,9 +222,8 @@ func compressed(t testing.TB, coding, text string) []byte {
 	var w io.WriteCloser = gzip.NewWriter(&b)
 	if coding == "zst" {
 		var err error
-		if w, err = zstd.NewWriter(&b); err != nil {
-			t.Fatal(err)
-		}
+		w, err = zstd.NewWriter(&b)
+		must.Need(t, err == nil, "%v", err)
 	}
 	must.Get(io.WriteString(w, text))(t)
 	must.OK(t, w.Close())
@@ -284,7 +273,6 @@ func TestReader_FilesThatAreNoLogsAreExplained(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := accesslog.Open(accesslog.Options{Files: []string{"/nonexistent/access.log"}}); err == nil || !strings.Contains(err.Error(), "/nonexistent/access.log") {
-		t.Error(err)
-	}
+	_, err := accesslog.Open(accesslog.Options{Files: []string{"/nonexistent/access.log"}})
+	must.True(t, err != nil && strings.Contains(err.Error(), "/nonexistent/access.log"), "%v", err)
 }

@@ -62,9 +62,8 @@ func TestDetect_VirtualHostsThatAreAddresses(t *testing.T) {
 	byAddress := "192.0.2.1 203.0.113.7 - -" + stampedEnd + "\n"
 	for head, want := range map[string]string{byAddress + "www.example.org 203.0.113.8 - -" + stampedEnd + "\n": "192.0.2.1|203.0.113.7", byAddress: "|192.0.2.1"} {
 		var q Request
-		if reason := reading().detectLines(head).parse(byAddress[:len(byAddress)-1], &q); reason != "" || q.Host+"|"+q.Client != want {
-			t.Errorf("%s%q, %q, want %s", head, reason, q.Host+"|"+q.Client, want)
-		}
+		reason := reading().detectLines(head).parse(byAddress[:len(byAddress)-1], &q)
+		must.True(t, reason == "" && q.Host+"|"+q.Client == want, "%s%q, %q, want %s", head, reason, q.Host+"|"+q.Client, want)
 	}
 }
 
@@ -86,16 +85,14 @@ func TestParse_ListsOfAddressesOfOtherFormats(t *testing.T) {
 	} {
 		p := must.Get(reading().compile(x.format))(t)
 		var q Request
-		if reason := p.parse(x.line, &q); reason != "" || q.Client != x.want {
-			t.Errorf("%s: %q, %q, want %s", x.line, reason, q.Client, x.want)
-		}
+		reason := p.parse(x.line, &q)
+		must.True(t, reason == "" && q.Client == x.want, "%s: %q, %q, want %s", x.line, reason, q.Client, x.want)
 	}
 	p := &w3c{}
 	var q Request
 	p.parse("#Fields: date time c-ip cs-method cs-uri-stem X-Forwarded-For sc-status", &q)
-	if reason := p.parse("2026-11-25 14:05:59 10.0.0.1 GET / 203.0.113.7,+10.0.0.9 200", &q); reason != "" || q.Client != "203.0.113.7" {
-		t.Errorf("W3C: %q, %q", reason, q.Client)
-	}
+	reason := p.parse("2026-11-25 14:05:59 10.0.0.1 GET / 203.0.113.7,+10.0.0.9 200", &q)
+	must.True(t, reason == "" && q.Client == "203.0.113.7", "W3C: %q, %q", reason, q.Client)
 }
 
 // A line that ends within quotes was cut off: what is missing is not known to be nothing.
@@ -116,9 +113,8 @@ func TestCombined_ALineCutOffIsUnparsed(t *testing.T) {
 		must.Equal(t, (&combined{}).parse(line, &q), want, line)
 	}
 	var q Request
-	if got := reading().detectLines(begin+` "-" "XBot/1.0"`+"\n").parse(begin+` "-"`, &q); got != "cut off before its User-Agent" {
-		t.Errorf("a line without the User-Agent that others have: %q", got)
-	}
+	got := reading().detectLines(begin+` "-" "XBot/1.0"`+"\n").parse(begin+` "-"`, &q)
+	must.True(t, got == "cut off before its User-Agent", "a line without the User-Agent that others have: %q", got)
 }
 
 // reading is a Reader with the names that are known.

@@ -34,13 +34,11 @@ func FuzzLine(f *testing.F) {
 			if reason != "" {
 				continue
 			}
-			if year := q.Time.Year(); year < 0 || year > 10_000 {
-				t.Errorf("%T: the year %d", p, year)
-			}
+			year := q.Time.Year()
+			must.True(t, year >= 0 && year <= 10_000, "%T: the year %d", p, year)
 			if quick, ok := p.(*combined); ok {
-				if at, found := quick.when(line); !found || !at.Equal(q.Time) {
-					t.Errorf("%T: the time is %s, and %s", p, q.Time, at)
-				}
+				at, found := quick.when(line)
+				must.True(t, found && at.Equal(q.Time), "%T: the time is %s, and %s", p, q.Time, at)
 			}
 			s := &sorter{reader: &Reader{sources: []*source{{name: "a"}}}}
 			var again Request
@@ -61,9 +59,8 @@ func FuzzPattern(f *testing.F) {
 	f.Fuzz(func(t *testing.T, format, line string) {
 		p, err := reading().compile(format)
 		if err != nil {
-			if p := err.Error(); !strings.HasPrefix(p, "--format: ") {
-				t.Errorf("%q: %s", format, p)
-			}
+			p := err.Error()
+			must.True(t, strings.HasPrefix(p, "--format: "), "%q: %s", format, p)
 			return
 		}
 		var q Request
@@ -77,9 +74,7 @@ func FuzzWARC(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		w := &warc{in: bufio.NewReaderSize(strings.NewReader(s), 2*maxHead)}
 		w.robots = func(r *Robots) error {
-			if len(r.Body) > MaxRobots {
-				t.Errorf("%d octets", len(r.Body))
-			}
+			must.True(t, len(r.Body) <= MaxRobots, "%d octets", len(r.Body))
 			return nil
 		}
 		for n := 0; ; n++ {
@@ -87,9 +82,7 @@ func FuzzWARC(f *testing.F) {
 			if _, err := w.next(&q); err != nil {
 				return
 			}
-			if n > len(s) {
-				t.Fatal("it does not end")
-			}
+			must.Need(t, n <= len(s), "it does not end")
 		}
 	})
 }
@@ -115,9 +108,7 @@ func FuzzLines(f *testing.F) {
 		for i := range want {
 			want[i] = strings.TrimSuffix(want[i], "\r")
 		}
-		if strings.Join(got, "\n") != strings.Join(want, "\n") || len(got) != len(want) {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.True(t, strings.Join(got, "\n") == strings.Join(want, "\n") && len(got) == len(want), "%q, want %q", got, want)
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // walked returns what walk emits.
@@ -23,14 +25,12 @@ func TestHeed_ValuesOfJSONAreFoundByTheirPaths(t *testing.T) {
 		`{"a":"` + "\xff" + `\t"}`:                                                               {"a=\xff\t"},
 		strings.Repeat(`{"a":`, maxDepth+1) + `{"a":1},"b":2` + strings.Repeat("}", maxDepth+1):  {strings.Repeat("a.", maxDepth) + "b=2"},
 	} {
-		if got, ok := walked(s); !ok || !slices.Equal(got, want) {
-			t.Errorf("%s: %q (%t), want %q", s, got, ok, want)
-		}
+		got, ok := walked(s)
+		must.True(t, ok && slices.Equal(got, want), "%s: %q (%t), want %q", s, got, ok, want)
 	}
 	for _, s := range []string{"", "[]", "1", `{"a":1`, `{"a":1}}`, `"{"`} {
-		if got, ok := walked(s); ok || got != nil {
-			t.Errorf("%s: %q", s, got)
-		}
+		got, ok := walked(s)
+		must.True(t, !ok && got == nil, "%s: %q", s, got)
 	}
 }
 
@@ -46,9 +46,7 @@ func FuzzJSON(f *testing.F) {
 		got, ok := walked(s)
 		for name, value := range root {
 			want := string(appendName(nil, name)) + "=" + value
-			if value != "" && (!ok || !slices.Contains(got, want)) {
-				t.Errorf("%q is not among %q", want, got)
-			}
+			must.True(t, value == "" || ok && slices.Contains(got, want), "%q is not among %q", want, got)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/analysis/accesslog"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -94,9 +95,8 @@ func TestReader_LinesOutOfOrderArePutInOrderAndMarked(t *testing.T) {
 			if len(got) != n || counts.Lines != n || marked != late {
 				t.Errorf("%s, reach %d: %d requests of %d lines, %d marked, want %d", name, disorder.reach, len(got), counts.Lines, marked, late)
 			}
-			if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
-				t.Errorf("left in the temporary directory: %v, %v", left, err)
-			}
+			left, err := os.ReadDir(tmp)
+			must.True(t, err == nil && len(left) == 0, "left in the temporary directory: %v, %v", left, err)
 		}
 	}
 }
@@ -116,8 +116,7 @@ func TestReader_SeveralFilesAreMergedByTime(t *testing.T) {
 			slices.Reverse(order)
 			order = append(order, shuffled(20_000, 0)...)
 		}
-		path := filepath.Join(dir, fmt.Sprintf("access.log.%d", files-i))
-		must.OK(t, os.WriteFile(path, []byte(logOf(order)), 0o600))
+		path := testkit.Write(t, filepath.Join(dir, fmt.Sprintf("access.log.%d", files-i)), logOf(order))
 		o.Files = append(o.Files, path)
 	}
 	o.Files = append(o.Files, "-")
@@ -129,9 +128,7 @@ func TestReader_SeveralFilesAreMergedByTime(t *testing.T) {
 			want += 20_000
 		}
 	}
-	if len(got) != want || counts.Unparsed != 0 {
-		t.Errorf("%d requests, want %d; %+v", len(got), want, counts.Problems)
-	}
+	must.True(t, len(got) == want && counts.Unparsed == 0, "%d requests, want %d; %+v", len(got), want, counts.Problems)
 }
 
 // Two servers in different zones, and a clock that is set back by two hours.
@@ -150,9 +147,7 @@ func TestReader_ZonesAndStepsOfTheClock(t *testing.T) {
 		2025-03-01T12:00:02+02:00|192.0.2.7||GET|/3|200|5||
 		2025-03-01T05:01:00-05:00|192.0.2.7||GET|/4|200|5||
 `)
-	if counts.Steps != 1 || !got[0].OutOfOrder {
-		t.Errorf("counts %+v", counts)
-	}
+	must.True(t, counts.Steps == 1 && got[0].OutOfOrder, "counts %+v", counts)
 }
 
 func TestReader_AStoppedReaderReturnsWhatItHas(t *testing.T) {
@@ -202,7 +197,5 @@ func TestReader_AFullTemporaryDirectoryIsExplained(t *testing.T) {
 	t.Parallel()
 	r := must.Get(accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: strings.NewReader(logOf(shuffled(5000, 0))), TempDir: "/nonexistent", Memory: 1}))(t)
 	defer r.Close()
-	if _, err := r.Next(); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
-		t.Error(err)
-	}
+	must.Fail(t, must.Err(r.Next()), "TMPDIR")
 }

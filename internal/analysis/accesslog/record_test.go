@@ -28,9 +28,8 @@ func TestReader_TheRequestsOfARecord(t *testing.T) {
 		return nil
 	}))
 	got, counts := sorted(t, accesslog.Options{Files: []string{path}})
-	if len(got) != sent || int64(len(got))+counts.Unparsed != counts.Lines {
-		t.Errorf("%d requests, %d were sent; counts %+v", len(got), sent, counts)
-	}
+	must.True(t, len(got) == sent && int64(len(got))+counts.Unparsed == counts.Lines,
+		"%d requests, %d were sent; counts %+v", len(got), sent, counts)
 	for _, q := range got {
 		if !agents[q.UserAgent] || q.Host == "" || q.Client == "" || q.Target == "" || q.Method == "" || q.Status == 0 || q.Line == 0 {
 			t.Fatalf("%s", text(q))

@@ -183,8 +183,7 @@ func compare(t *testing.T, path string, l logged) {
 		if q.Client != "127.0.0.1" || q.Method != "GET" || q.Status == 0 || strings.ReplaceAll(q.UserAgent, "\ufffd\ufffd", "\ufffd") != agent {
 			t.Errorf("%s: %s, want the agent %q", path, text(q), agent)
 		}
-		if agent != "" && q.Referrer != fmt.Sprintf("https://example.net/\"%d\"", i) {
-			t.Errorf("%s: the referrer is %q", path, q.Referrer)
-		}
+		must.True(t, agent == "" || q.Referrer == fmt.Sprintf("https://example.net/\"%d\"", i),
+			"%s: the referrer is %q", path, q.Referrer)
 	}
 }

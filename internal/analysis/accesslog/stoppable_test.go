@@ -49,9 +49,7 @@ func TestReader_StopEndsAnInputThatBlocks(t *testing.T) {
 				for {
 					q, err := r.Next()
 					if err != nil {
-						if err != io.EOF {
-							t.Error(err)
-						}
+						must.Equal(t, err, io.EOF)
 						ended <- n
 						return
 					}
@@ -78,11 +76,9 @@ func TestReader_ANamedPipeIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	must.OK(t, syscall.Mkfifo(path, 0o600))
 	go func() {
-		if err := os.WriteFile(path, bytes.Repeat([]byte(combinedLine(0, "/a")), 100), 0o600); err != nil {
-			t.Error(err)
-		}
+		err := os.WriteFile(path, bytes.Repeat([]byte(combinedLine(0, "/a")), 100), 0o600)
+		must.True(t, err == nil, "%v", err)
 	}()
-	if got, counts := all(t, accesslog.Options{Files: []string{path}}); len(got) != 100 || counts.Unparsed != 0 {
-		t.Errorf("%d requests, counts %+v", len(got), counts)
-	}
+	got, counts := all(t, accesslog.Options{Files: []string{path}})
+	must.True(t, len(got) == 100 && counts.Unparsed == 0, "%d requests, counts %+v", len(got), counts)
 }

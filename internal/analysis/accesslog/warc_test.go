@@ -62,9 +62,7 @@ func TestReader_RequestsOfAWARCFile(t *testing.T) {
 	for name, data := range map[string]string{"crawl.warc": strings.Join(crawl(), ""), "crawl.warc.gz": members(t, crawl())} {
 		got, counts := all(t, accesslog.Options{Files: []string{file(t, name, data)}})
 		check(t, got, crawled)
-		if counts.Unparsed != 1 || counts.Lines != 5 || len(counts.Truncated) != 0 {
-			t.Errorf("%s: counts %+v", name, counts)
-		}
+		must.True(t, counts.Unparsed == 1 && counts.Lines == 5 && len(counts.Truncated) == 0, "%s: counts %+v", name, counts)
 	}
 }
 
@@ -77,12 +75,9 @@ func TestReadRobots_TheAnswersOfAWARCFile(t *testing.T) {
 		return nil
 	})
 	want := []string{`example.org 10:00:01 200 "User-agent: *\r\nDisallow: /x" <nil>`, `example.net 10:00:03 503 "" <nil>`}
-	if err != nil || damaged || !slices.Equal(got, want) {
-		t.Errorf("damaged %t, %v\n%s\nwant\n%s", damaged, err, strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	if !accesslog.IsWARC(path) || accesslog.IsWARC(file(t, "access.log", combinedLine(0, "/"))) {
-		t.Error("IsWARC is wrong")
-	}
+	must.True(t, err == nil && !damaged && slices.Equal(got, want),
+		"damaged %t, %v\n%s\nwant\n%s", damaged, err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	must.True(t, accesslog.IsWARC(path) && !accesslog.IsWARC(file(t, "access.log", combinedLine(0, "/"))), "IsWARC is wrong")
 }
 
 // A WARC file that ends within a record has those before it.
@@ -92,9 +87,8 @@ func TestReader_AWARCFileThatIsCut(t *testing.T) {
 	most := 0
 	for cut := len("WARC/"); cut < len(whole)-4; cut += 7 {
 		got, counts := all(t, accesslog.Options{Files: []string{file(t, "crawl.warc", whole[:cut])}})
-		if len(got) < most-1 || len(got) > 5 {
-			t.Fatalf("cut at %d: %d requests, before it %d; %+v", cut, len(got), most, counts)
-		}
+		must.Need(t, len(got) >= most-1 && len(got) <= 5,
+			"cut at %d: %d requests, before it %d; %+v", cut, len(got), most, counts)
 		most = max(most, len(got))
 	}
 }
@@ -138,9 +132,7 @@ func TestReader_DamageOfAWARCRecordCostsThatRecord(t *testing.T) {
 		got, counts := sorted(t, accesslog.Options{Files: []string{testkit.Write(t, filepath.Join(t.TempDir(), "crawl.warc"), c.file)}})
 		answered := 0
 		for _, q := range got {
-			if q.Scheme != "https" || q.Host != "example.org" {
-				t.Errorf("%s: %+v", name, q)
-			}
+			must.True(t, q.Scheme == "https" && q.Host == "example.org", "%s: %+v", name, q)
 			if q.Status == 200 {
 				answered++
 			}
@@ -181,8 +173,6 @@ func TestRobots_OfADamagedWARCRecordHaveAnError(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || damaged != bad || found != 1 {
-			t.Errorf("%v, %v, %d found", damaged, err, found)
-		}
+		must.True(t, err == nil && damaged == bad && found == 1, "%v, %v, %d found", damaged, err, found)
 	}
 }

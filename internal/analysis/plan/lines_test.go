@@ -42,9 +42,7 @@ func TestReadList(t *testing.T) {
 			}
 			return nil
 		}, &problems)
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		must.True(t, err == nil && slices.Equal(got, want), "%s: %q, %v", name, got, err)
 		var said []string
 		for _, p := range problems.List() {
 			said = append(said, fmt.Sprint(p.Count, p.Places, p.String()))
@@ -77,9 +75,7 @@ func TestReadList_Ends(t *testing.T) {
 		}
 		return nil
 	}, &Problems{})
-	if err != nil || n != 10 {
-		t.Errorf("%d lines were read, %v", n, err)
-	}
+	must.True(t, err == nil && n == 10, "%d lines were read, %v", n, err)
 }
 
 func TestProblems_AreBounded(t *testing.T) {
@@ -91,13 +87,10 @@ func TestProblems_AreBounded(t *testing.T) {
 	n := int64(0)
 	for _, o := range p.List() {
 		n += o.Count
-		if len(o.Places) > maxPlaces || len(o.Reason) > maxReason+3 {
-			t.Errorf("%d places, a reason of %d octets", len(o.Places), len(o.Reason))
-		}
+		must.True(t, len(o.Places) <= maxPlaces && len(o.Reason) <= maxReason+3,
+			"%d places, a reason of %d octets", len(o.Places), len(o.Reason))
 	}
-	if len(p.List()) != maxReasons+1 || n != 1000 {
-		t.Errorf("%d reasons for %d problems", len(p.List()), n)
-	}
+	must.True(t, len(p.List()) == maxReasons+1 && n == 1000, "%d reasons for %d problems", len(p.List()), n)
 }
 
 // sitemap returns what is read from text.
@@ -144,9 +137,8 @@ func TestReadSitemap(t *testing.T) {
 			if got := strings.Join(pages, " "); got != c.pages || strings.Join(children, " ") != c.children || cut {
 				t.Errorf("%s: the pages are %.300q, the children %q", c.name, got, children)
 			}
-			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%s: the error is %v", c.name, err)
-			}
+			must.True(t, (err == nil) == (c.err == "") && (err == nil || strings.Contains(err.Error(), c.err)),
+				"%s: the error is %v", c.name, err)
 		}
 	}
 }
@@ -160,14 +152,12 @@ func TestReadSitemap_IsBounded(t *testing.T) {
 	for _, c := range []struct{ begin, each string }{{"", line}, {"<urlset>", entry}} {
 		pages := 0
 		_, cut, err := ReadSitemap(strings.NewReader(gzipped(t, c.begin+strings.Repeat(c.each, 10*most/len(c.each)))), most, func(string) { pages++ }, nil)
-		if n := most / len(c.each); !cut || err != nil || pages < n-1 || pages > n {
-			t.Errorf("%.10q: %d pages, cut %v, %v", c.each, pages, cut, err)
-		}
+		n := most / len(c.each)
+		must.True(t, cut && err == nil && pages >= n-1 && pages <= n, "%.10q: %d pages, cut %v, %v", c.each, pages, cut, err)
 	}
 	whole := strings.Repeat("http://h.test/\n", most/15)
-	if _, cut, err := ReadSitemap(strings.NewReader(whole), len(whole), func(string) {}, nil); cut || err != nil {
-		t.Errorf("a sitemap of the longest length is cut: %v, %v", cut, err)
-	}
+	_, cut, err := ReadSitemap(strings.NewReader(whole), len(whole), func(string) {}, nil)
+	must.True(t, !cut && err == nil, "a sitemap of the longest length is cut: %v, %v", cut, err)
 }
 
 // No line makes a page that cannot be kept in the file of those that wait, or judged.
@@ -200,9 +190,7 @@ func FuzzReadSitemap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pages, children, _, _ := sitemap(text)
 		for _, url := range slices.Concat(pages, children) {
-			if len(url) > MaxURL {
-				t.Errorf("a URL has %d octets", len(url))
-			}
+			must.True(t, len(url) <= MaxURL, "a URL has %d octets", len(url))
 		}
 	})
 }

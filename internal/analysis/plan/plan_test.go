@@ -99,15 +99,10 @@ func TestPlan_EveryPageCountsOnce(t *testing.T) {
 				want[site] = append(want[site], fmt.Sprint(site+path, " ", i%5 != 0))
 			}
 			totals, left, err := p.Finish()
-			if err != nil || left != 0 {
-				t.Fatalf("%d left, %v", left, err)
-			}
-			if !maps.EqualFunc(got.pages, want, slices.Equal) {
-				t.Errorf("the pages are %v", got.pages)
-			}
-			if opened != 17 || len(got.sites) != 17 || len(got.order) != 17 {
-				t.Errorf("%d sites were begun, %d done", opened, len(got.order))
-			}
+			must.Need(t, err == nil && left == 0, "%d left, %v", left, err)
+			must.True(t, maps.EqualFunc(got.pages, want, slices.Equal), "the pages are %v", got.pages)
+			must.True(t, opened == 17 && len(got.sites) == 17 && len(got.order) == 17,
+				"%d sites were begun, %d done", opened, len(got.order))
 			a, b := totals[0], totals[1]
 			if a.Refused != refused || a.Counts[reason.RefusedByRule] != refused || a.Counts.Sum() != 4000 || b.Refused != 0 || b.Counts[reason.Allowed] != 4000 || a.Refusing != 17 {
 				t.Errorf("%+v", totals)
@@ -142,37 +137,30 @@ func TestPlan_AnEndInTheMiddle(t *testing.T) {
 	close(added)
 	totals, left, err := p.Finish()
 	for _, site := range []string{"http://s3.test", "http://s9.test"} {
-		if n := got.sites[site]; n != nil && n[0] == 50 {
-			t.Errorf("%s is complete: %v", site, n)
-		}
+		n := got.sites[site]
+		must.True(t, n == nil || n[0] != 50, "%s is complete: %v", site, n)
 	}
-	if done := p.Progress().Done; done == 10 || int(done) < len(got.sites)-got.partial {
-		t.Errorf("%d sites are done, %d are partial", done, got.partial)
-	}
-	if err != nil || left == 0 || totals[0].Counts.Sum()+left != 500 || len(got.pages["http://s3.test"]) > 0 {
-		t.Errorf("%+v, %d left, %v", totals, left, err)
-	}
+	done := p.Progress().Done
+	must.True(t, done != 10 && int(done) >= len(got.sites)-got.partial, "%d sites are done, %d are partial", done, got.partial)
+	must.True(t, err == nil && left != 0 && totals[0].Counts.Sum()+left == 500 && len(got.pages["http://s3.test"]) == 0,
+		"%+v, %d left, %v", totals, left, err)
 	failed := errors.New("the disk is full")
 	o.Open = func() Judge { return &judge{} }
 	p, _ = making(t.Context(), o)
 	p.o.Page = func(string, bool) error { return failed }
 	must.OK(t, p.Add("http://s.test/"))
-	if _, _, err := p.Finish(); err != failed {
-		t.Errorf("the error is %v", err)
-	}
+	_, _, err = p.Finish()
+	must.True(t, err == failed, "the error is %v", err)
 }
 
 func TestPlan_WhatIsNoPage(t *testing.T) {
 	t.Parallel()
 	p, _ := making(t.Context(), Options{Agents: []string{"a"}, Open: func() Judge { return &judge{} }})
 	for _, address := range []string{"x", "ftp://h.test/", "http:///a", "http://h.test/a\nb", "http://h.test/#\nhttp://g.test/", "http://h.test/" + strings.Repeat("a", MaxURL), "http://[::1"} {
-		if p.Add(address) == nil {
-			t.Errorf("%.40q was taken", address)
-		}
+		must.True(t, p.Add(address) != nil, "%.40q was taken", address)
 	}
-	if _, left, err := p.Finish(); left != 0 || err != nil {
-		t.Errorf("%d left, %v", left, err)
-	}
+	_, left, err := p.Finish()
+	must.True(t, left == 0 && err == nil, "%d left, %v", left, err)
 }
 
 func TestColumn_Causes(t *testing.T) {
@@ -183,7 +171,6 @@ func TestColumn_Causes(t *testing.T) {
 		c.add(&control.Judgement{Reason: rules.ReasonRule, Line: 7, Rule: "Disallow: /", Detail: fmt.Sprint(i)})
 	}
 	list, others := c.Causes()
-	if len(list) != maxCauses || list[0].Line != 7 || list[0].Pages != 101 || others != 100-maxCauses {
-		t.Errorf("%d causes, the first %+v, %d others", len(list), list[0], others)
-	}
+	must.True(t, len(list) == maxCauses && list[0].Line == 7 && list[0].Pages == 101 && others == 100-maxCauses,
+		"%d causes, the first %+v, %d others", len(list), list[0], others)
 }

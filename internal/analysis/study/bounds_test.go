@@ -32,29 +32,22 @@ func TestHeed_ForgedNamesAndAddressesTakeBoundedMemory(t *testing.T) {
 		"sites": len(s.sites), "agents": len(s.agents), "addresses": len(s.places), "networks": len(s.nets), "names of networks": len(s.netName),
 		"pairs": len(s.pairs), "pairs of Kim et al.": len(s.kim), "fetches": len(s.seen),
 	} {
-		if n > most+1 {
-			t.Errorf("%d %s are remembered", n, what)
-		}
+		must.True(t, n <= most+1, "%d %s are remembered", n, what)
 	}
-	if n := len(s.robots); n > 5*most {
-		t.Errorf("%d agents are remembered", n)
-	}
-	if n := len(s.actors); n > most+len(s.robots) {
-		t.Errorf("%d clients are remembered", n)
-	}
+	n := len(s.robots)
+	must.True(t, n <= 5*most, "%d agents are remembered", n)
+	n = len(s.actors)
+	must.True(t, n <= most+len(s.robots), "%d clients are remembered", n)
 	r := s.Finish(accesslog.Counts{Lines: requests}, false, at)
 	var sum int64
 	agents := r.Table("agents")
 	for _, row := range agents.Rows {
 		sum += row[3].(int64)
 	}
-	if r.Requests != requests || sum != requests || agents.Columns[3].Name != "requests" {
-		t.Errorf("%d requests, %d of all agents", r.Requests, sum)
-	}
+	must.True(t, r.Requests == requests && sum == requests && agents.Columns[3].Name == "requests",
+		"%d requests, %d of all agents", r.Requests, sum)
 	notes := strings.Join(r.Table("coverage").Notes, "\n")
 	for _, want := range []string{"more than 100 networks, the rest counted as one: 4,900 requests", "sites, the rest counted as (other sites)", "names of robots", "clients, the rest of an agent counted as one", "pairs of agent and address"} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("the notes have no %q:\n%s", want, notes)
-		}
+		must.Contain(t, notes, want, "the notes")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/analysis/study"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -159,10 +160,8 @@ func (x *truth) note(v *visit, target, address string) {
 // generatedPolicies are the rules of the generated site.
 func generatedPolicies(t testing.TB) *study.Policies {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "robots.txt")
-	must.OK(t, os.WriteFile(file, []byte(generatedRules), 0o600))
-	p := must.Get(study.LoadPolicies(t.Context(), file, ""))(t)
-	return p
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), generatedRules)
+	return must.Get(study.LoadPolicies(t.Context(), file, ""))(t)
 }
 
 func TestHeed_TheTablesRecoverWhatTheRobotsOfAGeneratedLogDid(t *testing.T) {
@@ -188,17 +187,14 @@ func TestHeed_TheTablesRecoverWhatTheRobotsOfAGeneratedLogDid(t *testing.T) {
 			"token addresses @ agents":                    fmt.Sprintf("%s | %d", token, len(x.byAddress)),
 		} {
 			columns, name, _ := strings.Cut(table, " @ ")
-			if got := strings.Split(values(t, r, name, columns), "\n"); !slices.Contains(got, want) {
-				t.Errorf("%s: %s has not %q, but\n%s", token, name, want, strings.Join(got, "\n"))
-			}
+			got := strings.Split(values(t, r, name, columns), "\n")
+			must.True(t, slices.Contains(got, want), "%s: %s has not %q, but\n%s", token, name, want, strings.Join(got, "\n"))
 		}
 	}
 	google := all["googlebot"]
 	rest := google.requests - google.byAddress["198.51.100.7"]
 	want := fmt.Sprintf("googlebot | dominant | %d | 0\ngooglebot | rest | %d | %d\n", google.byAddress["198.51.100.7"], rest, rest)
 	got := values(t, r, "impostors", "token side requests not_allowed")
-	if rest == 0 || got != want {
-		t.Errorf("the impostors are\n%swant\n%s", got, want)
-	}
+	must.True(t, rest != 0 && got == want, "the impostors are\n%swant\n%s", got, want)
 	compareSQL(t, filepath.Join(dir, "tables"), r)
 }

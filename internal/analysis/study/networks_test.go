@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"heed/internal/analysis/study"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
 // write writes a file of a test and returns its path.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
+	return testkit.Write(t, filepath.Join(t.TempDir(), name), text)
 }
 
 // spoofed is a log of GPTBot: 19 requests from two addresses of one autonomous system, of
@@ -50,8 +49,7 @@ func TestHeed_AutonomousSystemsAndPublishedRangesShowImpostors(t *testing.T) {
 	policies, err := study.LoadPolicies(t.Context(), write(t, "robots.txt", "User-agent: *\nDisallow: /private/\nCrawl-delay: 60\n"), "")
 	must.OK(t, err)
 	rows := filepath.Join(t.TempDir(), "tables")
-	out, err := study.NewDirectory(rows)
-	must.OK(t, err)
+	out := must.Get(study.NewDirectory(rows))(t)
 	o := study.Options{Policies: policies, Networks: networks, Ranges: map[string][]netip.Prefix{"gptbot": ranges}, Rows: out.Row}
 	r := read(t, o, spoofed(t))
 	must.OK(t, out.Close(r))
@@ -60,26 +58,19 @@ func TestHeed_AutonomousSystemsAndPublishedRangesShowImpostors(t *testing.T) {
 		"gptbot | network | rest | 2 | 2 | 0 | 2 | 2 | 0 | 0\n" +
 		"gptbot | ranges | inside | - | 19 | 1 | 18 | 0 | - | -\n" +
 		"gptbot | ranges | outside | - | 2 | 0 | 2 | 2 | - | -\n"
-	if got := values(t, r, "impostors", "token by side networks requests robots judged not_allowed limited kept"); got != want {
-		t.Errorf("the impostors are\n%swant\n%s", got, want)
-	}
-	if got, want := values(t, r, "agents", "token addresses networks"), "gptbot | 4 | 3\n"; got != want {
-		t.Errorf("the agents are\n%swant\n%s", got, want)
-	}
-	if got, want := values(t, r, "substrings", "token requests robots other outside"), "gptbot | 21 | 1 | 18 | 2\n"; got != want {
-		t.Errorf("the agents by substrings are\n%swant\n%s", got, want)
-	}
-	requests, err := os.ReadFile(filepath.Join(rows, "requests.csv"))
-	must.OK(t, err)
+	got := values(t, r, "impostors", "token by side networks requests robots judged not_allowed limited kept")
+	must.True(t, got == want, "the impostors are\n%swant\n%s", got, want)
+	must.Equal(t, values(t, r, "agents", "token addresses networks"), "gptbot | 4 | 3\n", "the agents")
+	got, want = values(t, r, "substrings", "token requests robots other outside"), "gptbot | 21 | 1 | 18 | 2\n"
+	must.True(t, got == want, "the agents by substrings are\n%swant\n%s", got, want)
+	requests := must.Get(os.ReadFile(filepath.Join(rows, "requests.csv")))(t)
 	for network, n := range map[string]int{",AS64500,": 19, ",AS64501,": 1, ",203.0.113.1,203.0.113.1,": 1} {
 		must.Equal(t, strings.Count(string(requests), network), n, "requests are of %s", network)
 	}
 	// Without systems a client is an IPv4 address or an IPv6 /64, and none dominates.
 	r = read(t, study.Options{Policies: policies}, spoofed(t))
 	must.Equal(t, values(t, r, "impostors", "token by side"), "", "without --asn the impostors are")
-	if got, want := values(t, r, "agents", "token addresses networks"), "gptbot | 4 | 4\n"; got != want {
-		t.Errorf("without --asn the agents are\n%swant\n%s", got, want)
-	}
+	must.Equal(t, values(t, r, "agents", "token addresses networks"), "gptbot | 4 | 4\n", "the agents without --asn")
 }
 
 func TestHeed_FilesOfNetworksAndRangesThatCannotBeReadAreExplained(t *testing.T) {
@@ -94,9 +85,8 @@ func TestHeed_FilesOfNetworksAndRangesThatCannotBeReadAreExplained(t *testing.T)
 		"": "has no autonomous systems",
 	} {
 		_, err := study.LoadNetworks(write(t, "asn.tsv", text))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "asn.tsv") {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
+		must.True(t, err != nil && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "asn.tsv"),
+			"%q: %v, want %q", text, err, want)
 	}
 	for text, want := range map[string]string{
 		"192.0.2.0/24":       "invalid character",
@@ -106,16 +96,13 @@ func TestHeed_FilesOfNetworksAndRangesThatCannotBeReadAreExplained(t *testing.T)
 		`{"prefixes": [{"ipv4Prefix": "192.0.2.0"}]}`: "192.0.2.0",
 	} {
 		_, err := study.LoadRanges(write(t, "gptbot.json", text))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "gptbot.json") {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
+		must.True(t, err != nil && strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "gptbot.json"),
+			"%q: %v, want %q", text, err, want)
 	}
 	for _, load := range []func(string) error{
 		func(path string) error { _, err := study.LoadNetworks(path); return err },
 		func(path string) error { _, err := study.LoadRanges(path); return err },
 	} {
-		if err := load("/nonexistent/file"); err == nil || !strings.Contains(err.Error(), "/nonexistent/file") {
-			t.Error(err)
-		}
+		must.Fail(t, load("/nonexistent/file"), "/nonexistent/file")
 	}
 }

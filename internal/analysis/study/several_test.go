@@ -42,13 +42,11 @@ func TestHeed_AProgramAtSeveralSitesIsOne(t *testing.T) {
 	}
 	requests = append(requests, []any{"site0.example.org", "192.0.2.1", 900, "/robots.txt", 200, "GPTBot/1.0"}, []any{"site0.example.org", "192.0.2.9", 80000, "/end", 200, "Mozilla/5.0 (X11; rv:128.0) Firefox/128.0"}, []any{"site0.example.org", "192.0.2.8", 80001, "/robots.txt", 200, "-"})
 	r := read(t, study.Options{}, lines(t, requests...))
-	if r.Agents != 3 || len(r.Sites) != 8 || r.Robots != 49 {
-		t.Errorf("%d programs at %d sites, %d requests", r.Agents, len(r.Sites), r.Robots)
-	}
+	must.True(t, r.Agents == 3 && len(r.Sites) == 8 && r.Robots == 49,
+		"%d programs at %d sites, %d requests", r.Agents, len(r.Sites), r.Robots)
 	// 25 asks in all; of gptbot at site0 the first ask is followed, and none of the others.
-	if got := values(t, r, "reasks", "hours tokens tokens_within asks asks_within"); !strings.HasPrefix(got, "1 | 3 | 0 | 25 | 1\n") {
-		t.Errorf("reasks is\n%s", got)
-	}
+	got := values(t, r, "reasks", "hours tokens tokens_within asks asks_within")
+	must.True(t, strings.HasPrefix(got, "1 | 3 | 0 | 25 | 1\n"), "reasks is\n%s", got)
 	var text strings.Builder
 	must.OK(t, r.WriteText(&text))
 	for _, want := range []string{"\n49 are of 3 programs by name, 1 without a User-Agent", "\n- 3 of 3 programs asked for robots.txt.\n", "; 3 programs in all did."} {
@@ -83,9 +81,7 @@ func TestHeed_PhonesAreNoRobots(t *testing.T) {
 	r := read(t, study.Options{}, lines(t, requests...))
 	want := fmt.Sprintf("(no name) | %d\n", len(people))
 	got := values(t, r, "agents", "token requests")
-	if !strings.HasPrefix(got, want) {
-		t.Errorf("the agents are\n%swant %s", got, want)
-	}
+	must.True(t, strings.HasPrefix(got, want), "the agents are\n%swant %s", got, want)
 	for _, token := range robots {
 		must.Contain(t, got, "\n"+token+" | 1\n", "%s is not among", token)
 	}
@@ -151,9 +147,8 @@ func TestHeed_TheSumsOfAProgramOverItsSites(t *testing.T) {
 	policies := must.Get(study.LoadPolicies(context.Background(), testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /private\n"), ""))(t)
 	var text strings.Builder
 	must.OK(t, read(t, study.Options{Policies: policies}, lines(t, requests...)).WriteText(&text))
-	if want := "all 30 sites labbot 90 0 60 30 90 33.3 % ("; !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
-		t.Errorf("%q is not in\n%s", want, &text)
-	}
+	want := "all 30 sites labbot 90 0 60 30 90 33.3 % ("
+	must.True(t, strings.Contains(strings.Join(strings.Fields(text.String()), " "), want), "%q is not in\n%s", want, &text)
 }
 
 // The robots.txt files of a record, and what it knows of sites without one, are used without
@@ -166,9 +161,8 @@ func TestHeed_ARecordIsJudgedByItsOwnFiles(t *testing.T) {
 	must.OK(t, policies.AddLogs(context.Background(), []string{log, "-", filepath.Join(t.TempDir(), "missing.log")}))
 	r := read(t, study.Options{Policies: policies}, log)
 	got := values(t, r, "versions", "site state status")
-	if !r.WithRules || !strings.Contains(got, " | file | 200\n") || strings.Contains(got, " | 0\n") {
-		t.Errorf("the versions are\n%s", got)
-	}
+	must.True(t, r.WithRules && strings.Contains(got, " | file | 200\n") && !strings.Contains(got, " | 0\n"),
+		"the versions are\n%s", got)
 	if sum := values(t, r, "obedience", "token unknown"); strings.Contains(strings.ReplaceAll(sum, " | 0\n", ""), " | ") {
 		t.Errorf("requests without known rules:\n%s\n%s", sum, got)
 	}
@@ -199,16 +193,12 @@ func TestHeed_WhatPeopleReadFirst(t *testing.T) {
 		if len(f) > 8 && strings.HasSuffix(f[0], "bot") && f[len(f)-1] == "B" && f[len(f)-6] == "%" {
 			if n, _ := fmt.Sscan(f[len(f)-9]+" "+f[len(f)-7], &share, &sum); n == 2 {
 				rows++
-				if sum < last {
-					t.Errorf("the cumulative share falls from %v to %v at %q", last, sum, line)
-				}
+				must.True(t, sum >= last, "the cumulative share falls from %v to %v at %q", last, sum, line)
 				last = sum
 			}
 		}
 	}
-	if rows < 20 {
-		t.Errorf("%d rows of agents were found", rows)
-	}
+	must.True(t, rows >= 20, "%d rows of agents were found", rows)
 	if first, table := strings.Index(page.String(), `class="findings"`), strings.Index(page.String(), "<table"); first < 0 || first > strings.Index(page.String(), "<figure") || first > table {
 		t.Errorf("the findings are at %d of the page", first)
 	}

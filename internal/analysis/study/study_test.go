@@ -48,16 +48,12 @@ func small(t *testing.T, o study.Options) *study.Result {
 func values(t *testing.T, r *study.Result, name, columns string) string {
 	t.Helper()
 	table := r.Table(name)
-	if table == nil {
-		t.Fatalf("there is no table %s", name)
-	}
+	must.Need(t, table != nil, "there is no table %s", name)
 	var out strings.Builder
 	for _, row := range table.Rows {
 		for i, column := range strings.Fields(columns) {
 			at := slices.IndexFunc(table.Columns, func(c study.Column) bool { return c.Name == column })
-			if at < 0 {
-				t.Fatalf("the table %s has no column %s", name, column)
-			}
+			must.Need(t, at >= 0, "the table %s has no column %s", name, column)
 			if i > 0 {
 				out.WriteString(" | ")
 			}
@@ -88,16 +84,13 @@ func TestHeed_TheTablesOfASmallLogAreThoseOfTheHand(t *testing.T) {
 	check := func(name, columns, want string) {
 		t.Helper()
 		want = strings.ReplaceAll(strings.TrimLeft(want, "\n"), "\t", "")
-		if got := values(t, r, name, columns); got != want {
-			t.Errorf("%s (%s) is\n%swant\n%s", name, columns, got, want)
-		}
+		must.Equal(t, values(t, r, name, columns), want, "%s (%s)", name, columns)
 	}
 	var text strings.Builder
 	must.OK(t, r.WriteText(&text))
 	for _, want := range []string{"\n34 are of 3 programs by name, 1 without a User-Agent.\n", "\n- 2 of 3 programs asked for robots.txt.\n", "1 request without a User-Agent"} {
-		if !strings.Contains(text.String()+"\n"+r.Methods(), want) {
-			t.Errorf("there is no %q in\n%.800s\n%s", want, text.String(), r.Methods())
-		}
+		must.True(t, strings.Contains(text.String()+"\n"+r.Methods(), want),
+			"there is no %q in\n%.800s\n%s", want, text.String(), r.Methods())
 	}
 	check("versions", "version since status bytes requests", `
 		1 | 2025-02-01T00:00:00Z | - | 50 | 34
@@ -201,32 +194,26 @@ func TestHeed_PythonMakesTheSameTables(t *testing.T) {
 	r := small(t, study.Options{})
 	cmd := exec.Command("python3", "testdata/second.py", "testdata/small/access.log", "testdata/small/versions", "gptbot")
 	said, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v (is the Debian package python3 installed?)\n%s", err, said)
-	}
+	must.Need(t, err == nil, "%v (is the Debian package python3 installed?)\n%s", err, said)
 	ours := map[string]string{
 		"coverage":   values(t, r, "coverage", "what value"),
 		"levels":     values(t, r, "levels", "version token paths allowed level named"),
 		"substrings": values(t, r, "substrings", "token requests robots other"),
 	}
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
-	if len(lines) < 13 {
-		t.Errorf("there are %d lines\n%s", len(lines), said)
-	}
+	must.True(t, len(lines) >= 13, "there are %d lines\n%s", len(lines), said)
 	for _, line := range lines {
 		table, row, _ := strings.Cut(line, ",")
-		if row = strings.ReplaceAll(row, ",", " | "); !strings.Contains("\n"+ours[table], "\n"+row+"\n") {
-			t.Errorf("%s has no row %q:\n%s", table, row, ours[table])
-		}
+		row = strings.ReplaceAll(row, ",", " | ")
+		must.True(t, strings.Contains("\n"+ours[table], "\n"+row+"\n"), "%s has no row %q:\n%s", table, row, ours[table])
 	}
 }
 
 // The query beside each table is a second implementation of it.
 func TestHeed_SQLiteMakesTheSameTables(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("sqlite3"); err != nil {
-		t.Fatal("sqlite3 is missing: install the Debian package sqlite3")
-	}
+	_, err := exec.LookPath("sqlite3")
+	must.Need(t, err == nil, "sqlite3 is missing: install the Debian package sqlite3")
 	dir := filepath.Join(t.TempDir(), "tables")
 	out := must.Get(study.NewDirectory(dir))(t)
 	r := small(t, study.Options{Rows: out.Row})
@@ -250,8 +237,7 @@ func compareSQL(t *testing.T, dir string, r *study.Result) {
 			t.Errorf("%s.sql: %v\n%s", table.Name, err, text)
 			continue
 		}
-		ours, err := os.ReadFile(filepath.Join(dir, table.Name+".csv"))
-		must.OK(t, err)
+		ours := must.Get(os.ReadFile(filepath.Join(dir, table.Name+".csv")))(t)
 		if len(table.Rows) == 0 && len(text) == 0 {
 			continue
 		}
@@ -259,18 +245,14 @@ func compareSQL(t *testing.T, dir string, r *study.Result) {
 		want, _ := parse(t, string(ours), columns)
 		must.Same(t, got, want, "%s.sql makes\n%s\nthe table is\n%s", table.Name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if queries < 13 {
-		t.Errorf("%d tables have a query", queries)
-	}
+	must.True(t, queries >= 13, "%d tables have a query", queries)
 }
 
 // parse returns the rows of a CSV text in a fixed order and form, of some columns; nil: all.
 func parse(t *testing.T, text string, columns []string) (rows, all []string) {
 	t.Helper()
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil || len(records) == 0 {
-		t.Fatalf("%v in %q", err, text)
-	}
+	must.Need(t, err == nil && len(records) > 0, "%v in %q", err, text)
 	if columns == nil {
 		columns = records[0]
 	}
@@ -278,9 +260,7 @@ func parse(t *testing.T, text string, columns []string) (rows, all []string) {
 		var cells []string
 		for _, name := range columns {
 			at := slices.Index(records[0], name)
-			if at < 0 {
-				t.Fatalf("there is no column %s in %q", name, records[0])
-			}
+			must.Need(t, at >= 0, "there is no column %s in %q", name, records[0])
 			cell := record[at]
 			if f, err := strconv.ParseFloat(cell, 64); err == nil {
 				cell = strconv.FormatFloat(math.Round(f*1e9)/1e9+0, 'f', -1, 64)
@@ -299,9 +279,8 @@ func TestHeed_TheHeadsOfATableDiffer(t *testing.T) {
 	for _, d := range study.Definitions() {
 		seen := map[string]string{}
 		for _, c := range d.Columns {
-			if other, again := seen[c.Head]; again && c.Head != "" {
-				t.Errorf("%s: the columns %s and %s have the head %q", d.Name, other, c.Name, c.Head)
-			}
+			other, again := seen[c.Head]
+			must.True(t, !again || c.Head == "", "%s: the columns %s and %s have the head %q", d.Name, other, c.Name, c.Head)
 			seen[c.Head] = c.Name
 		}
 	}
@@ -319,8 +298,6 @@ func TestHeed_TheTextHasThePlacesOfLinesThatAreNoRequests(t *testing.T) {
 	var out strings.Builder
 	must.OK(t, read(t, study.Options{}, log).WriteText(&out))
 	for _, want := range []string{"1,234 (" + log + ":2, " + log + ":3, ", log + ":6, ...)\n", " 1,234\n"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("there is no %q in\n%.3000s", want, out.String())
-		}
+		must.Contain(t, out.String(), want)
 	}
 }

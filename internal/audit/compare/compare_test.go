@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/compare"
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -29,8 +30,7 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, slices.Repeat([]byte{key}, audit.PrivacyKeySize))
 	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "audit.db")
-	w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-	must.OK(t, err)
+	w := must.Get(store.Open(path, store.Options{Heed: "test", Privacy: privacy}))(t)
 	policy := rules.New(rules.Source{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, State: rules.Available}, []byte(robots))
 	for i := range len(targets) * len(strings.Fields(names)) {
 		target, agent := targets[i%len(targets)], rules.Declare(strings.Fields(names)[i/len(targets)])
@@ -46,8 +46,7 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 		w.Ended(e)
 	}
 	must.OK(t, w.Close(""))
-	records, err := store.Records(path)
-	must.OK(t, err)
+	records := must.Get(store.Records(path))(t)
 	return records[0]
 }
 
@@ -56,22 +55,16 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 func TestRecords_OfOlderHeeds(t *testing.T) {
 	t.Parallel()
 	file := func(name string) *store.Record {
-		data, err := os.ReadFile("../store/testdata/" + name)
-		must.OK(t, err)
-		path := filepath.Join(t.TempDir(), name)
-		must.OK(t, os.WriteFile(path, data, 0o600))
-		r, err := store.OpenRecord(path)
-		must.OK(t, err)
-		return r
+		data := must.Get(os.ReadFile("../store/testdata/" + name))(t)
+		path := testkit.Write(t, filepath.Join(t.TempDir(), name), string(data))
+		return must.Get(store.OpenRecord(path))(t)
 	}
 	r, err := compare.Records(t.Context(), file("engine2.db"), file("layout2.db"), compare.Options{})
-	if err != nil || r.A.Requests != 15 || r.B.Requests != 20 || r.Equal+int64(len(r.Different)+len(r.OnlyB)) != 20 {
-		t.Fatalf("%v, %+v", err, r)
-	}
+	must.Need(t, err == nil && r.A.Requests == 15 && r.B.Requests == 20 && r.Equal+int64(len(r.Different)+len(r.OnlyB)) == 20,
+		"%v, %+v", err, r)
 	i := slices.IndexFunc(r.OnlyB, func(s compare.Single) bool { return s.Agent == "finder" && s.URL == "http://site.test/hidden.html" })
-	if i < 0 || r.OnlyB[i].Verdict.Verdict != "refuse" || r.OnlyB[i].Reason != "signal" {
-		t.Errorf("the withheld page is in %+v", r.OnlyB)
-	}
+	must.True(t, i >= 0 && r.OnlyB[i].Verdict.Verdict == "refuse" && r.OnlyB[i].Reason == "signal",
+		"the withheld page is in %+v", r.OnlyB)
 }
 
 func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) {
@@ -96,8 +89,7 @@ func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) 
 		"a text like a hidden value": {record(t, monday, 1, "/redacted-0123456789abcdef"), record(t, monday, 1, "/redacted-fedcba9876543210"), 0, nil, url("/redacted-0123456789abcdef"), url("/redacted-fedcba9876543210")},
 		"others":                     {record(t, monday, 1, "/1", "/x"), record(t, monday, 1, "/x", "/\xff"), 1, nil, url("/1"), url(`/\xFF`)},
 	} {
-		r, err := compare.Records(t.Context(), c.a, c.b, compare.Options{})
-		must.OK(t, err)
+		r := must.Get(compare.Records(t.Context(), c.a, c.b, compare.Options{}))(t)
 		var changed, onlyA, onlyB []string
 		for _, x := range r.Different {
 			if changed = append(changed, of(x.Request)); x.A.Verdict != "allow" || x.B.Verdict != "refuse" || x.B.Rule != "Disallow: /late" {
@@ -128,12 +120,9 @@ func TestRecords_OfTwoAgents(t *testing.T) {
 		{IgnoreAgent: true}: "both 5, 1 1, equal 3, different 2, only 2 2",
 		{ByURL: true}:       "both 4, 1 1, equal 2, different 2, only 1 1",
 	} {
-		r, err := compare.Records(t.Context(), a, b, o)
-		must.OK(t, err)
+		r := must.Get(compare.Records(t.Context(), a, b, o))(t)
 		got := fmt.Sprintf("both %d, %d %d, equal %d, different %d, only %d %d", r.Both, r.AllowedA, r.AllowedB, r.Equal, len(r.Different), len(r.OnlyA), len(r.OnlyB))
-		if got != want || r.A.Requests != 7 {
-			t.Errorf("%+v: %s, want %s", o, got, want)
-		}
+		must.True(t, got == want && r.A.Requests == 7, "%+v: %s, want %s", o, got, want)
 	}
 }
 

@@ -39,9 +39,7 @@ func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T
 	c.Ended(site502)
 
 	got := c.Busiest(noon.Add(21*time.Minute), 10)
-	if len(got.Clients) != 2 || len(got.Sites) != 2 {
-		t.Fatalf("%+v", got)
-	}
+	must.Need(t, len(got.Clients) == 2 && len(got.Sites) == 2, "%+v", got)
 	first, second := got.Clients[0], got.Clients[1]
 	if first.Name != "192.0.2.7" || first.Requests != 6 || first.Classes["allowed"] != 5 || first.Classes["refused by rule"] != 1 || len(first.Classes) != 2 {
 		t.Errorf("the busiest client: %+v", first)
@@ -52,9 +50,8 @@ func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T
 	if s := got.Sites[1]; s.Name != "b.test" || s.Classes["failed"] != 1 || s.Classes["allowed"] != 1 {
 		t.Errorf("a site that was not reached once, and answered 502 once: %+v", s)
 	}
-	if only := c.Busiest(noon.Add(21*time.Minute), 1); len(only.Clients) != 1 || len(only.Sites) != 1 {
-		t.Errorf("more than one is listed: %+v", only)
-	}
+	only := c.Busiest(noon.Add(21*time.Minute), 1)
+	must.True(t, len(only.Clients) == 1 && len(only.Sites) == 1, "more than one is listed: %+v", only)
 }
 
 // Octets count in the period in which their exchange ended, a success as well; what the
@@ -79,20 +76,16 @@ func TestOctetsAndTheLastSuccessAreThoseOfTheClientAndTheSite(t *testing.T) {
 		"192.0.2.7": {10, 4040, noon.Add(7 * time.Minute)}, "192.0.2.8": {0, 26, time.Time{}}, "192.0.2.9": {1, 2, noon.Add(time.Minute)},
 	}
 	for i, n := range got.Clients {
-		if n.Traffic != want[n.Name] || got.Sites[i].Traffic != n.Traffic {
-			t.Errorf("%s: %+v, and its site %+v", n.Name, n.Traffic, got.Sites[i].Traffic)
-		}
+		must.True(t, n.Traffic == want[n.Name] && got.Sites[i].Traffic == n.Traffic,
+			"%s: %+v, and its site %+v", n.Name, n.Traffic, got.Sites[i].Traffic)
 	}
-	if all := (Traffic{11, 4068, noon.Add(7 * time.Minute)}); got.Traffic != all {
-		t.Errorf("in all %+v", got.Traffic)
-	}
+	must.Equal(t, got.Traffic, (Traffic{11, 4068, noon.Add(7 * time.Minute)}), "in all")
 	later := c.Busiest(noon.Add(63*time.Minute), 10) // the last request ended 56 minutes ago
 	if n := later.Clients[0]; len(later.Clients) != 1 || n.Requests != 1 || n.BytesOut != 40 || later.BytesOut != 40 {
 		t.Errorf("an hour later: %+v", later)
 	}
-	if last := c.Busiest(noon.Add(9*time.Hour), 10); last.BytesOut != 0 || !last.Success.Equal(noon.Add(7*time.Minute)) {
-		t.Errorf("nine hours later: %+v", last)
-	}
+	last := c.Busiest(noon.Add(9*time.Hour), 10)
+	must.True(t, last.BytesOut == 0 && last.Success.Equal(noon.Add(7*time.Minute)), "nine hours later: %+v", last)
 }
 
 func TestAClientHasTheNameThatTheOperatorKnows(t *testing.T) {
@@ -120,12 +113,10 @@ func TestWhatIsOlderThanAnHourIsNotListed(t *testing.T) {
 	c.Ended(from(noon, "192.0.2.7", "a.test", ""))
 	late := from(noon.Add(-time.Minute), "192.0.2.9", "c.test", "")
 	late.Outcome.Waited = time.Hour
-	if got := c.Busiest(noon.Add(59*time.Minute), 9); len(got.Clients) != 1 {
-		t.Errorf("after 59 minutes: %+v", got)
-	}
-	if got := c.Busiest(noon.Add(66*time.Minute), 9); len(got.Clients) != 0 || got.Clients == nil {
-		t.Errorf("after 66 minutes: %+v", got)
-	}
+	got := c.Busiest(noon.Add(59*time.Minute), 9)
+	must.True(t, len(got.Clients) == 1, "after 59 minutes: %+v", got)
+	got = c.Busiest(noon.Add(66*time.Minute), 9)
+	must.True(t, len(got.Clients) == 0 && got.Clients != nil, "after 66 minutes: %+v", got)
 	c.Ended(from(noon.Add(time.Hour), "192.0.2.8", "b.test", "")) // in the same slot
 	c.Ended(late)                                                 // and the end of an older one is not counted there
 	if got := c.Busiest(noon.Add(time.Hour), 9); len(got.Clients) != 1 || got.Clients[0].Name != "192.0.2.8" || got.Clients[0].Waits != 0 {
@@ -148,19 +139,16 @@ func TestAFloodOfNamesHidesNoBusyClient(t *testing.T) {
 	}
 	s := c.busiest.periods.at(noon)
 	for _, table := range []*table{&s.clients, &s.sites} {
-		if len(table.names) != maxNames || len(table.index) != maxNames {
-			t.Errorf("%d names, %d in the index, want %d", len(table.names), len(table.index), maxNames)
-		}
+		must.True(t, len(table.names) == maxNames && len(table.index) == maxNames,
+			"%d names, %d in the index, want %d", len(table.names), len(table.index), maxNames)
 		for i := range table.names {
-			if at, known := table.index[table.names[i].text]; !known || at != i {
-				t.Fatalf("the index and the names differ at %d", i)
-			}
+			at, known := table.index[table.names[i].text]
+			must.Need(t, known && at == i, "the index and the names differ at %d", i)
 		}
 	}
 	got := c.Busiest(noon, 1)
-	if got.Clients[0].Name != "192.0.2.7" || got.Sites[0].Name != "a.test" || got.Clients[0].Requests < 1000 {
-		t.Errorf("the busiest: %+v", got)
-	}
+	must.True(t, got.Clients[0].Name == "192.0.2.7" && got.Sites[0].Name == "a.test" && got.Clients[0].Requests >= 1000,
+		"the busiest: %+v", got)
 }
 
 func TestAKnownNameCostsNoMemory(t *testing.T) {
@@ -168,9 +156,8 @@ func TestAKnownNameCostsNoMemory(t *testing.T) {
 	e := from(noon, "192.0.2.7", "a.test", "")
 	e.Outcome.Waited = time.Second
 	c.Ended(e)
-	if n := testing.AllocsPerRun(100, func() { c.Ended(e) }); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(100, func() { c.Ended(e) })
+	must.True(t, n == 0, "%v allocations", n)
 }
 
 func TestConcurrentRequestsAreAllCounted(t *testing.T) {
@@ -190,7 +177,5 @@ func TestConcurrentRequestsAreAllCounted(t *testing.T) {
 	for _, s := range c.Busiest(noon, 100).Sites {
 		sum += s.Classes[reason.Failed.String()]
 	}
-	if sum != 4000 {
-		t.Errorf("counted %d of 4000 failed requests", sum)
-	}
+	must.True(t, sum == 4000, "counted %d of 4000 failed requests", sum)
 }

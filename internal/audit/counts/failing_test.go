@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -60,9 +61,8 @@ func TestReach_ManySitesFailOnlyWhenMoreThanHalfOfFiveDo(t *testing.T) {
 		if s.ManyFail() != c.ill || s.Failed != c.dead+c.broken || s.Asked != c.well+c.dead+c.broken || len(s.Sites) != s.Failed {
 			t.Errorf("%+v: %+v", c, s)
 		}
-		if s := tracker.Reach(start.Add(ReachWindow + time.Second)); s.Asked != 0 || s.ManyFail() {
-			t.Errorf("%+v, later: %+v", c, s)
-		}
+		s = tracker.Reach(start.Add(ReachWindow + time.Second))
+		must.True(t, s.Asked == 0 && !s.ManyFail(), "%+v, later: %+v", c, s)
 	}
 }
 
@@ -71,9 +71,8 @@ func TestReach_ASiteThatIsBackCountsAsReached(t *testing.T) {
 	now := time.Now()
 	tracker.Ended(entry(now, "s.test", dead))
 	tracker.Ended(entry(now, "s.test", nil))
-	if s := tracker.Reach(now); s.Asked != 1 || s.Failed != 0 {
-		t.Errorf("%+v", s)
-	}
+	s := tracker.Reach(now)
+	must.True(t, s.Asked == 1 && s.Failed == 0, "%+v", s)
 }
 
 func TestReach_AProxyFailsUntilItWorks(t *testing.T) {
@@ -82,18 +81,14 @@ func TestReach_AProxyFailsUntilItWorks(t *testing.T) {
 	tracker.ProxyUsed("p.test:1", errors.New("last"))
 	tracker.ProxyUsed("q.test:1", nil)
 	s := tracker.Reach(time.Now())
-	if len(s.Proxies) != 1 || s.Proxies[0].Failed != 2 || s.Proxies[0].Err != "last" {
-		t.Fatalf("%+v", s)
-	}
+	must.Need(t, len(s.Proxies) == 1 && s.Proxies[0].Failed == 2 && s.Proxies[0].Err == "last", "%+v", s)
 	tracker.ProxyUsed("p.test:1", nil)
-	if s := tracker.Reach(time.Now()); len(s.Proxies) != 0 {
-		t.Errorf("%+v", s)
-	}
+	s = tracker.Reach(time.Now())
+	must.True(t, len(s.Proxies) == 0, "%+v", s)
 	tracker.ProxyUsed("p.test:1", errors.New("again"))
 	tracker.ForgetReach()
-	if s := tracker.Reach(time.Now()); len(s.Proxies) != 0 {
-		t.Errorf("after other settings: %+v", s)
-	}
+	s = tracker.Reach(time.Now())
+	must.True(t, len(s.Proxies) == 0, "after other settings: %+v", s)
 }
 
 func TestReach_SitesAreBounded(t *testing.T) {
@@ -102,12 +97,10 @@ func TestReach_SitesAreBounded(t *testing.T) {
 	for i := range 10000 {
 		tracker.Ended(entry(now, fmt.Sprintf("s%d.test", i), dead))
 	}
-	if s := tracker.Reach(now); s.Asked > 5000 || len(s.Sites) != 20 {
-		t.Errorf("%d sites, %d listed", s.Asked, len(s.Sites))
-	}
+	s := tracker.Reach(now)
+	must.True(t, s.Asked <= 5000 && len(s.Sites) == 20, "%d sites, %d listed", s.Asked, len(s.Sites))
 	later := now.Add(ReachWindow + time.Minute)
 	tracker.Ended(entry(later, "new.test", dead))
-	if s := tracker.Reach(later); s.Asked != 1 || len(s.Sites) != 1 {
-		t.Errorf("later: %d sites, %d listed", s.Asked, len(s.Sites))
-	}
+	s = tracker.Reach(later)
+	must.True(t, s.Asked == 1 && len(s.Sites) == 1, "later: %d sites, %d listed", s.Asked, len(s.Sites))
 }

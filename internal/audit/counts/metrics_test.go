@@ -36,9 +36,7 @@ func text(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if w.Code != http.StatusOK {
-		t.Fatalf("%d\n%s", w.Code, w.Body)
-	}
+	must.Need(t, w.Code == http.StatusOK, "%d\n%s", w.Code, w.Body)
 	return w.Body.String()
 }
 
@@ -73,18 +71,12 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 		}
 	}
 	for name := range documented {
-		if !exported[name] {
-			t.Errorf("%s is in the manual only", name)
-		}
+		must.True(t, exported[name], "%s is in the manual only", name)
 	}
 	for name := range exported {
-		if !documented[name] {
-			t.Errorf("%s is not in the manual", name)
-		}
+		must.True(t, documented[name], "%s is not in the manual", name)
 	}
-	if len(exported) != 32 {
-		t.Errorf("%d metrics", len(exported))
-	}
+	must.True(t, len(exported) == 32, "%d metrics", len(exported))
 }
 
 // Octets have the names of clients and sites, a bounded number of them; addresses and octets
@@ -114,9 +106,8 @@ func TestMetrics_CountOctetsByABoundedNumberOfNames(t *testing.T) {
 		`heed_client_bytes_total{client="x�",direction="out"} 10`, `heed_client_bytes_total{client="(others)",direction="out"} 204`,
 		`heed_site_bytes_total{direction="out",site="b.test"} 25`, `heed_site_bytes_total{direction="out",site="(others)"} 202`,
 		`heed_last_success_timestamp_seconds 1.000000001e+09`)
-	if n := strings.Count(got, "\nheed_client_bytes_total{"); n != 2*(maxNamed+1) || strings.Contains(got, "192.0.2.7") {
-		t.Errorf("%d series of clients", n)
-	}
+	n := strings.Count(got, "\nheed_client_bytes_total{")
+	must.True(t, n == 2*(maxNamed+1) && !strings.Contains(got, "192.0.2.7"), "%d series of clients", n)
 }
 
 // Prometheus reads the text, whatever the labels are, and finds nothing to blame in it.
@@ -132,28 +123,21 @@ func TestMetrics_AreReadByPrometheus(t *testing.T) {
 		`heed_request_duration_seconds_bucket{by="site",le="0.5"} 0`, `heed_request_duration_seconds_bucket{by="site",le="1"} 4`, `heed_request_duration_seconds_bucket{by="site",le="+Inf"} 4`)
 	cmd := exec.Command(testkit.Program(t, "promtool"), "check", "metrics")
 	cmd.Stdin = strings.NewReader(got)
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("promtool: %v\n%s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	must.True(t, err == nil && len(out) == 0, "promtool: %v\n%s", err, out)
 	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "go_threads", "process_resident_memory_bytes", "process_open_fds", "process_max_fds", "process_start_time_seconds"} {
-		if n := value(t, got, name); n < 1 {
-			t.Errorf("%s is %v", name, n)
-		}
+		n := value(t, got, name)
+		must.True(t, n >= 1, "%s is %v", name, n)
 	}
-	if started, now := value(t, got, "process_start_time_seconds"), float64(time.Now().Unix()+1); started > now || started < 1.7e9 {
-		t.Errorf("the process started at %v, now it is %v", started, now)
-	}
+	started, now := value(t, got, "process_start_time_seconds"), float64(time.Now().Unix()+1)
+	must.True(t, started <= now && started >= 1.7e9, "the process started at %v, now it is %v", started, now)
 }
 
 // value returns the value of a metric without labels.
 func value(t *testing.T, text, name string) float64 {
 	t.Helper()
 	_, after, _ := strings.Cut(text, "\n"+name+" ")
-	n, err := strconv.ParseFloat(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]), 64)
-	if err != nil {
-		t.Error(err)
-	}
-	return n
+	return must.Get(strconv.ParseFloat(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]), 64))(t)
 }
 
 // A request counts where the record has it: by the verdict that came last, and as failed

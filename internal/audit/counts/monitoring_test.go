@@ -23,9 +23,7 @@ func promtool(t *testing.T, args ...string) string {
 	cmd := exec.Command(testkit.Program(t, "promtool"), args...)
 	cmd.Dir = "monitoring"
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("promtool %q: %v\n%s", args, err, out)
-	}
+	must.True(t, err == nil, "promtool %q: %v\n%s", args, err, out)
 	return string(out)
 }
 
@@ -41,26 +39,19 @@ func alertNames() (names []string) {
 // it, and is in the manual.
 func TestAlerts_AreRaisedByTheirFaultAlone(t *testing.T) {
 	t.Parallel()
-	if out := promtool(t, "check", "rules", "--lint-fatal", "alerts.yml"); !strings.Contains(out, "SUCCESS: ") {
-		t.Error(out)
-	}
+	must.Contain(t, promtool(t, "check", "rules", "--lint-fatal", "alerts.yml"), "SUCCESS: ")
 	promtool(t, "test", "rules", "alerts_test.yml")
 	tests, topic := testkit.Read(t, "monitoring/alerts_test.yml"), manualText(t)
 	names := alertNames()
-	if len(names) < 7 {
-		t.Errorf("only %d alerts", len(names))
-	}
+	must.True(t, len(names) >= 7, "only %d alerts", len(names))
 	for _, name := range names {
 		must.Contain(t, topic, name, "%s is not in the manual", name)
-		if !regexp.MustCompile(`alertname: ` + name + `\n(.*\n)? +exp_alerts:`).MatchString(tests) {
-			t.Errorf("no test expects the alert %s", name)
-		}
+		must.True(t, regexp.MustCompile(`alertname: `+name+`\n(.*\n)? +exp_alerts:`).MatchString(tests),
+			"no test expects the alert %s", name)
 		must.Contain(t, tests, "{ alertname: "+name+", eval_time: 1h }", "%s is not tested with a healthy heed", name)
 	}
 	for _, name := range regexp.MustCompile(`\bHeed[A-Z]\w+`).FindAllString(topic, -1) {
-		if !slices.Contains(names, name) {
-			t.Errorf("the manual has the alert %s, which no rule raises", name)
-		}
+		must.True(t, slices.Contains(names, name), "the manual has the alert %s, which no rule raises", name)
 	}
 	exist(t, "alerts.yml", string(alerts))
 }
@@ -87,21 +78,16 @@ func TestGrafana_ShowsEveryMetric(t *testing.T) {
 	must.OK(t, json.Unmarshal(grafana, &d))
 	shown, rules, ids, cells := "", "groups:\n- name: panels\n  rules:\n", map[int]bool{}, map[[2]int]string{}
 	for _, p := range d.Panels {
-		if ids[p.ID] {
-			t.Errorf("two panels have the id %d", p.ID)
-		}
+		must.True(t, !ids[p.ID], "two panels have the id %d", p.ID)
 		ids[p.ID] = true
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-				if other := cells[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Errorf("the panels %q and %q overlap, or are wider than the page", p.Title, other)
-				}
+				other := cells[[2]int{x, y}]
+				must.True(t, other == "" && x < 24, "the panels %q and %q overlap, or are wider than the page", p.Title, other)
 				cells[[2]int{x, y}] = p.Title
 			}
 		}
-		if p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("the panel %q shows nothing", p.Title)
-		}
+		must.True(t, p.Type == "row" || len(p.Targets) > 0, "the panel %q shows nothing", p.Title)
 		for _, target := range p.Targets {
 			shown += target.Expr + "\n"
 			must.Contain(t, target.Expr, `{job=~"$job", instance=~"$instance"`, "%s: not of the heeds that are chosen", p.Title)
@@ -114,9 +100,7 @@ func TestGrafana_ShowsEveryMetric(t *testing.T) {
 	}
 	exist(t, "grafana.json", shown)
 	for name := range exportedMetrics(t) {
-		if strings.HasPrefix(name, "heed_") && !strings.Contains(shown, name) {
-			t.Errorf("no panel shows %s", name)
-		}
+		must.True(t, !strings.HasPrefix(name, "heed_") || strings.Contains(shown, name), "no panel shows %s", name)
 	}
 	promtool(t, "check", "rules", testkit.Write(t, filepath.Join(t.TempDir(), "panels.yml"), rules))
 }
@@ -128,9 +112,7 @@ func TestHandler_ServesTheFiles(t *testing.T) {
 	for path, want := range map[string]string{"/metrics/alerts.yml": string(alerts), "/metrics/grafana.json": string(grafana)} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != http.StatusOK || w.Body.String() != want {
-			t.Errorf("%s: %d, %d bytes", path, w.Code, w.Body.Len())
-		}
+		must.True(t, w.Code == http.StatusOK && w.Body.String() == want, "%s: %d, %d bytes", path, w.Code, w.Body.Len())
 		must.Contain(t, manualText(t), path, "%s is not in the manual", path)
 	}
 	w := httptest.NewRecorder()
@@ -141,9 +123,7 @@ func TestHandler_ServesTheFiles(t *testing.T) {
 func manualText(t *testing.T) string {
 	t.Helper()
 	topic, ok := manual.Lookup("metrics")
-	if !ok {
-		t.Fatal("there is no topic metrics")
-	}
+	must.Need(t, ok, "there is no topic metrics")
 	return topic.Text
 }
 
@@ -168,8 +148,7 @@ func exist(t *testing.T, where, text string) {
 	t.Helper()
 	all := exportedMetrics(t)
 	for _, name := range regexp.MustCompile(`\b(heed|go|process)_[a-z_]+|\bup\{`).FindAllString(text, -1) {
-		if name = strings.TrimSuffix(strings.TrimSuffix(name, "{"), "_bucket"); !all[name] {
-			t.Errorf("%s: there is no metric %s", where, name)
-		}
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "{"), "_bucket")
+		must.True(t, all[name], "%s: there is no metric %s", where, name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -27,9 +28,8 @@ func TestHeed_ATunnelThatTurnsOutBadCountsOnce(t *testing.T) {
 				want.Classes = reason.Counts{reason.NotJudged: 1} // by neither rules nor settings
 			}
 			s := tally.Summary()
-			if s.Counts != want || s.Hosts[0].Counts != want {
-				t.Errorf("%v, %v: counted %+v and %+v, want %+v", judged, verdict, s.Counts, s.Hosts[0].Counts, want)
-			}
+			must.True(t, s.Counts == want && s.Hosts[0].Counts == want,
+				"%v, %v: counted %+v and %+v, want %+v", judged, verdict, s.Counts, s.Hosts[0].Counts, want)
 			if judged == audit.ByHost && (len(s.Unjudged) != 0 || len(s.Refusals) != 1 || s.Refusals[0].Reason != rules.ReasonHostMismatch) ||
 				judged == audit.NotJudged && (len(s.Refusals) != 0 || len(s.Unjudged) != 1 || s.Unjudged[0].Reason != rules.ReasonHostMismatch) {
 				t.Errorf("%v, %v: refusals %+v, not judged %+v", judged, verdict, s.Refusals, s.Unjudged)

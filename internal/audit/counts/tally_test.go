@@ -53,12 +53,9 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 		Classes: reason.Counts{reason.Allowed: 3, reason.RefusedByRule: 1, reason.NotJudged: 1}, WouldBe: reason.Counts{reason.RefusedByRule: 1},
 	}
 	must.Equal(t, s.Counts, want, "counted")
-	if sum := s.Allowed + s.Refused + s.WouldRefuse + s.Counts.NotJudged; sum != s.Requests {
-		t.Errorf("the parts make %d, the whole is %d", sum, s.Requests)
-	}
-	if len(s.Hosts) != 2 || s.Hosts[0].Host != "a.test" || s.Hosts[0].Requests != 3 || s.Hosts[1].Counts.NotJudged != 1 {
-		t.Errorf("hosts %+v", s.Hosts)
-	}
+	must.Equal(t, s.Allowed+s.Refused+s.WouldRefuse+s.Counts.NotJudged, s.Requests, "the parts and the whole")
+	must.True(t, len(s.Hosts) == 2 && s.Hosts[0].Host == "a.test" && s.Hosts[0].Requests == 3 && s.Hosts[1].Counts.NotJudged == 1,
+		"hosts %+v", s.Hosts)
 	if len(s.Unjudged) != 1 || s.Unjudged[0] != (ReasonCount{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}) {
 		t.Errorf("not judged: %+v", s.Unjudged)
 	}
@@ -78,9 +75,8 @@ func TestTally_CountsTheHandshakesBeforeARequest(t *testing.T) {
 	}
 	end(&tally, rejected("a.test"), judged("https", "a.test"), rejected("b.test"), judged("http", "b.test"), judged("https", "c.test"), rejected("c.test"))
 	for _, c := range tally.Summary().Unjudged {
-		if want := map[string]uint64{"a.test": 1}[c.Host]; c.Count != 1 || c.Before != want {
-			t.Errorf("%+v, want %d before", c, want)
-		}
+		want := map[string]uint64{"a.test": 1}[c.Host]
+		must.True(t, c.Count == 1 && c.Before == want, "%+v, want %d before", c, want)
 	}
 }
 
@@ -113,9 +109,7 @@ func TestHeed_TallyNamesTheRuleThatRefused(t *testing.T) {
 		asked("a.test", rules.Decision{Reason: rules.ReasonRobotsUnreachable}))
 
 	got := tally.Summary().Refusals
-	if len(got) != 3 {
-		t.Fatalf("refusals %+v, want three kinds", got)
-	}
+	must.Need(t, len(got) == 3, "refusals %+v, want three kinds", got)
 	want := RuleCount{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 3, Class: "refused by rule"}
 	must.Equal(t, got[0], want, "the most frequent first")
 }
@@ -145,9 +139,7 @@ func TestHeed_TallyAddsUpWaitsThatAreFelt(t *testing.T) {
 		e.Outcome.Waited = wait
 		tally.Ended(e)
 	}
-	if got, want := tally.Summary().Waited, (Waits{Requests: 2, Total: 4 * time.Second, Longest: 3 * time.Second}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	must.Equal(t, tally.Summary().Waited, (Waits{Requests: 2, Total: 4 * time.Second, Longest: 3 * time.Second}))
 }
 
 func TestHeed_TallyIsBoundedAndItsSumsStayTrue(t *testing.T) {
@@ -165,22 +157,17 @@ func TestHeed_TallyIsBoundedAndItsSumsStayTrue(t *testing.T) {
 	}
 	for _, r := range s.Refusals {
 		refusals += r.Count
-		if len(r.Rule) > 200 {
-			t.Fatalf("a rule of %d bytes is kept", len(r.Rule))
-		}
+		must.Need(t, len(r.Rule) <= 200, "a rule of %d bytes is kept", len(r.Rule))
 	}
 	for _, c := range s.Sites {
 		sites += c.Count
 	}
-	if hosts != 5000 || refusals != 5000 || sites != 5000 {
-		t.Errorf("sums %d, %d, %d; want 5000 each", hosts, refusals, sites)
-	}
-	if len(s.Hosts) > 1001 || len(s.Refusals) > 1001 || len(s.Sites) > 1001 {
-		t.Errorf("kept %d hosts, %d refusals, %d sites", len(s.Hosts), len(s.Refusals), len(s.Sites))
-	}
-	if s.Hosts[0].Host != audit.Other || s.Hosts[0].Requests != 4000 {
-		t.Errorf("the largest is %+v, want those beyond the bound", s.Hosts[0])
-	}
+	must.True(t, hosts == 5000 && refusals == 5000 && sites == 5000,
+		"sums %d, %d, %d; want 5000 each", hosts, refusals, sites)
+	must.True(t, len(s.Hosts) <= 1001 && len(s.Refusals) <= 1001 && len(s.Sites) <= 1001,
+		"kept %d hosts, %d refusals, %d sites", len(s.Hosts), len(s.Refusals), len(s.Sites))
+	must.True(t, s.Hosts[0].Host == audit.Other && s.Hosts[0].Requests == 4000,
+		"the largest is %+v, want those beyond the bound", s.Hosts[0])
 }
 
 func TestCounter_KnowsTheLastHour(t *testing.T) {
@@ -195,9 +182,8 @@ func TestCounter_KnowsTheLastHour(t *testing.T) {
 	at(59 * time.Minute)
 	at(59 * time.Minute)
 	at(0)
-	if got := tally.Hour(noon); got.Requests != 3 || got.Allowed != 3 {
-		t.Errorf("the hour up to noon has %+v, want 3 requests", got)
-	}
+	got := tally.Hour(noon)
+	must.True(t, got.Requests == 3 && got.Allowed == 3, "the hour up to noon has %+v, want 3 requests", got)
 	if got := tally.Hour(noon.Add(30 * time.Minute)).Requests; got != 1 {
 		t.Errorf("half an hour later: %d, want 1", got)
 	}
@@ -228,14 +214,11 @@ func TestCounter_TheClockIsSetBack(t *testing.T) {
 	now = now.Add(-2 * time.Hour)
 	ask(90)
 	for name, got := range map[string]uint64{"minute": c.Minute(now).Requests, "five minutes": c.FiveMinutes(now).Requests, "hour": c.Hour(now).Requests, "busiest": c.Busiest(now, 1).Clients[0].Requests} {
-		if least := map[bool]uint64{true: 55, false: 90}[name == "minute"]; got < least || got > 90 {
-			t.Errorf("%s: %d requests", name, got)
-		}
+		least := map[bool]uint64{true: 55, false: 90}[name == "minute"]
+		must.True(t, got >= least && got <= 90, "%s: %d requests", name, got)
 	}
 	now = now.Add(2 * time.Hour)
-	if got := c.Hour(now).Requests; got > 0 {
-		t.Errorf("two hours later: %d requests", got)
-	}
+	must.Equal(t, c.Hour(now).Requests, 0, "requests two hours later")
 	now = now.Add(-30 * time.Second) // the clock is adjusted, and what is there stays
 	ask(1)
 	must.Equal(t, c.Day(now)[95].Requests+c.Day(now)[94].Requests, 1, "requests")
@@ -260,12 +243,9 @@ func TestCounter_RemembersPoliciesInTrouble(t *testing.T) {
 		t.Fatalf("in trouble: %+v", got)
 	}
 	meet("ill.test", rules.Source{State: rules.Available})
-	if got := tally.Troubles(noon); len(got) != 1 || got[0].Origin != "https://old.test" {
-		t.Errorf("after one has recovered: %+v", got)
-	}
-	if got := tally.Troubles(noon.Add(61 * time.Minute)); len(got) != 0 {
-		t.Errorf("an hour after the last request: %+v", got)
-	}
+	got = tally.Troubles(noon)
+	must.True(t, len(got) == 1 && got[0].Origin == "https://old.test", "after one has recovered: %+v", got)
+	must.Same(t, tally.Troubles(noon.Add(61*time.Minute)), nil, "an hour after the last request")
 	for i := range 300 {
 		meet(fmt.Sprintf("h%d.test", i), rules.Source{State: rules.Unreachable})
 	}
@@ -284,18 +264,15 @@ func TestCounter_ForgetsOldTroubleToMakeRoom(t *testing.T) {
 		meet(i, noon.Add(-2*time.Hour))
 	}
 	meet(1000, noon)
-	if got := tally.Troubles(noon); len(got) != 1 || got[0].Origin != "http://h1000.test" {
-		t.Errorf("in trouble: %+v, want the new one alone", got)
-	}
+	got := tally.Troubles(noon)
+	must.True(t, len(got) == 1 && got[0].Origin == "http://h1000.test", "in trouble: %+v, want the new one alone", got)
 }
 
 func TestHeed_SummaryIsJSONWithoutNulls(t *testing.T) {
 	text := must.Get(json.Marshal(new(Tally).Summary()))(t)
 	must.Lack(t, string(text), "null", "a null in")
 	var back Summary
-	if err := json.Unmarshal(text, &back); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, json.Unmarshal(text, &back))
 }
 
 func TestHeed_TallyAllocatesNothingForWhatItKnows(t *testing.T) {
@@ -330,7 +307,5 @@ func TestHeed_TallyIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := tally.Summary().Requests; got != 1600 {
-		t.Errorf("counted %d, want 1600", got)
-	}
+	must.Equal(t, tally.Summary().Requests, 1600, "requests counted")
 }

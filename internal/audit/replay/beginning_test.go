@@ -51,9 +51,8 @@ func TestBeginning_WhatIsSure(t *testing.T) {
 		must.Equal(t, sure, c.sure, "%s: sure", name)
 	}
 	for _, state := range []rules.State{rules.Unavailable, rules.Unreachable} {
-		if !beginningsDiffer(t, rules.New(rules.Source{State: state}, nil), nil, "/c;token=", "x", "/../y") {
-			t.Errorf("without rules, in state %v, it is not sure", state)
-		}
+		must.True(t, beginningsDiffer(t, rules.New(rules.Source{State: state}, nil), nil, "/c;token=", "x", "/../y"),
+			"without rules, in state %v, it is not sure", state)
 	}
 }
 

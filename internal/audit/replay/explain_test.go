@@ -23,9 +23,7 @@ func TestHeed_DecisionsAreFound(t *testing.T) {
 	t.Parallel()
 	record := newCrawl(t).entries(2000).closed()
 	all := listed(t, record, store.Filter{})
-	if len(all) != 2000 {
-		t.Fatalf("%d decisions", len(all))
-	}
+	must.Need(t, len(all) == 2000, "%d decisions", len(all))
 	half := all[1000].Time
 	for name, c := range map[string]struct {
 		f    store.Filter
@@ -60,16 +58,12 @@ func TestHeed_SeveralRecordsAreListedAsOne(t *testing.T) {
 	one, other := newCrawl(t).entries(300).closed(), newCrawl(t).entries(200).closed()
 	last, from := time.Time{}, map[string]int{}
 	err := List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(d *Decision) error {
-		if d.Time.Before(last) {
-			t.Fatalf("%v comes after %v", d.Time, last)
-		}
+		must.Need(t, !d.Time.Before(last), "%v comes after %v", d.Time, last)
 		last = d.Time
 		from[d.File]++
 		return nil
 	})
-	if err != nil || len(from) != 2 || from[one.Path] != 300 || from[other.Path] != 200 {
-		t.Errorf("%v, %v", from, err)
-	}
+	must.True(t, err == nil && len(from) == 2 && from[one.Path] == 300 && from[other.Path] == 200, "%v, %v", from, err)
 	stop := errors.New("enough of it")
 	must.Equal(t, List(t.Context(), []*store.Record{one, other}, store.Filter{}, func(*Decision) error { return stop }), stop)
 }
@@ -81,8 +75,7 @@ func TestHeed_ADecisionIsPrintedWithItsLine(t *testing.T) {
 	record, parse := c.closed(), c.options().ParseRules
 	lines, late := 0, 0
 	for _, d := range listed(t, record, store.Filter{}) {
-		explained, err := ExplainID(t.Context(), record, parse, d.ID)
-		must.OK(t, err)
+		explained := must.Get(ExplainID(t.Context(), record, parse, d.ID))(t)
 		if explained.ID != d.ID || explained.Again != Same && explained.Again != NotByRules && explained.Again != Redacted {
 			t.Errorf("%s: %s, %s", d.ID, explained.Again, explained.What)
 		}
@@ -96,20 +89,16 @@ func TestHeed_ADecisionIsPrintedWithItsLine(t *testing.T) {
 			continue
 		}
 		lines++
-		if explained.Text != d.Rule && explained.Text != "\xEF\xBB\xBF"+d.Rule || explained.Policy.Snapshot == nil {
-			t.Errorf("%s: line %d is %q, the rule %q", d.ID, d.Line, explained.Text, d.Rule)
-		}
+		must.True(t, (explained.Text == d.Rule || explained.Text == "\xEF\xBB\xBF"+d.Rule) && explained.Policy.Snapshot != nil,
+			"%s: line %d is %q, the rule %q", d.ID, d.Line, explained.Text, d.Rule)
 		if explained.Again == Same && explained.Road.Decision.Line != d.Line {
 			t.Errorf("%s: the explanation has line %d, not %d", d.ID, explained.Road.Decision.Line, d.Line)
 		}
 	}
-	if lines == 0 || late == 0 {
-		t.Errorf("rules decided %d times, %d verdicts followed", lines, late)
-	}
+	must.True(t, lines != 0 && late != 0, "rules decided %d times, %d verdicts followed", lines, late)
 	for _, id := range []string{"", "x", "01a1ff09-53aa-7c7f-9f91-703e878567fa"} {
-		if _, err := ExplainID(t.Context(), record, parse, id); !errors.Is(err, ErrNone) {
-			t.Errorf("%q: %v", id, err)
-		}
+		_, err := ExplainID(t.Context(), record, parse, id)
+		must.True(t, errors.Is(err, ErrNone), "%q: %v", id, err)
 	}
 }
 
@@ -127,21 +116,14 @@ func TestHeed_TheLastDecisionOnAURLIsPrinted(t *testing.T) {
 			last = d
 		}
 	}
-	u, err := url.Parse(last.URL)
-	must.OK(t, err)
-	o, err := rules.OriginOf(u)
-	must.OK(t, err)
+	u := must.Get(url.Parse(last.URL))(t)
+	o := must.Get(rules.OriginOf(u))(t)
 	explained, err := ExplainURL(t.Context(), record, parse, o, last.entry.Target, store.Filter{})
-	if err != nil || explained.ID != last.ID {
-		t.Errorf("%v, %v", explained, err)
-	}
+	must.True(t, err == nil && explained.ID == last.ID, "%v, %v", explained, err)
 	before, err := ExplainURL(t.Context(), record, parse, o, last.entry.Target, store.Filter{To: last.Time})
-	if err != nil || !before.Time.Before(last.Time) || before.URL != last.URL {
-		t.Errorf("%v, %v", before, err)
-	}
-	if _, err := ExplainURL(t.Context(), record, parse, o, "/never", store.Filter{}); !errors.Is(err, ErrNone) {
-		t.Errorf("%v", err)
-	}
+	must.True(t, err == nil && before.Time.Before(last.Time) && before.URL == last.URL, "%v, %v", before, err)
+	_, err = ExplainURL(t.Context(), record, parse, o, "/never", store.Filter{})
+	must.True(t, errors.Is(err, ErrNone), "%v", err)
 }
 
 func TestHeed_LinesAreCountedAsRulesCountThem(t *testing.T) {

@@ -13,11 +13,9 @@ func TestHeed_AnEarlierRunsPoliciesAreJudgedBy(t *testing.T) {
 	t.Parallel()
 	c := newCrawl(t).entries(2000)
 	c.closed()
-	p, err := OpenPolicies(c.path, rules.Strict)
-	must.OK(t, err)
+	p := must.Get(OpenPolicies(c.path, rules.Strict))(t)
 	last := map[rules.Origin]string{} // digest of the last file or, without one, state
-	db, err := sql.Open("sqlite", c.path)
-	must.OK(t, err)
+	db := must.Get(sql.Open("sqlite", c.path))(t)
 	defer db.Close()
 	rows, err := db.Query(`SELECT s.scheme, s.host, s.port, p.state, coalesce(hex(b.sha256), '') FROM policy p JOIN site s ON s.id = p.site
 LEFT JOIN snapshot n ON n.id = p.snapshot LEFT JOIN body b ON b.id = n.body ORDER BY p.id`)
@@ -31,19 +29,14 @@ LEFT JOIN snapshot n ON n.id = p.snapshot LEFT JOIN body b ON b.id = n.body ORDE
 			last[o] = state + sum
 		}
 	}
-	if len(last) == 0 || p.Len() != len(last) {
-		t.Fatalf("%d sites of %d", p.Len(), len(last))
-	}
+	must.Need(t, len(last) > 0 && p.Len() == len(last), "%d sites of %d", p.Len(), len(last))
 	for o, want := range last {
 		for range 2 { // of the record, and of memory
 			got := p.Policy(t.Context(), o, "curl/8")
-			if got.Profile() != rules.Strict || got.Source().Origin != o {
-				t.Errorf("%s: %+v", o, got.Source())
-			}
+			must.True(t, got.Profile() == rules.Strict && got.Source().Origin == o, "%s: %+v", o, got.Source())
 			snapshot := got.Source().Snapshot
-			if has := snapshot != nil && snapshot.Zlib != nil; has != (len(want) > 32) {
-				t.Errorf("%s: a file: %v, recorded %s", o, has, want)
-			}
+			has := snapshot != nil && snapshot.Zlib != nil
+			must.True(t, has == (len(want) > 32), "%s: a file: %v, recorded %s", o, has, want)
 		}
 	}
 	other := p.Policy(t.Context(), rules.Origin{Scheme: "https", Host: "other.test", Port: 443}, "curl/8")

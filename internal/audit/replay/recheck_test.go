@@ -34,17 +34,13 @@ func TestHeed_PastRequestsAreJudgedByTodaysRules(t *testing.T) {
 	check := Recheck{ParseRules: c.options().ParseRules, Policy: today, Width: 4}
 	r, err := check.Run(t.Context(), record)
 	must.OK(t, err)
-	if r.Allowed == 0 || r.Allowed > all || r.Refused == 0 || r.Unknown == 0 || r.Incomplete > 0 {
-		t.Errorf("%+v; %d in all", r, all)
-	}
+	must.True(t, r.Allowed != 0 && r.Allowed <= all && r.Refused != 0 && r.Unknown != 0 && r.Incomplete == 0,
+		"%+v; %d in all", r, all)
 	for _, h := range r.Hosts {
 		closed, gone := h.Refused > 0 && len(h.URLs) > 0 && h.Rules[0].Line == 2, h.Error == "it is gone"
-		if !closed && !gone {
-			t.Errorf("%+v", h)
-		}
+		must.True(t, closed || gone, "%+v", h)
 	}
 	check.Host = "s9.test"
-	if r, err = check.Run(t.Context(), record); err != nil || r.Refused > 0 || len(r.Hosts) > 0 || r.Allowed == 0 {
-		t.Errorf("of another site: %+v, %v", r, err)
-	}
+	r, err = check.Run(t.Context(), record)
+	must.True(t, err == nil && r.Refused == 0 && len(r.Hosts) == 0 && r.Allowed != 0, "of another site: %+v, %v", r, err)
 }

@@ -53,18 +53,15 @@ func newCrawl(t testing.TB) *crawl {
 		settings: map[string]*acl.Rules{}, policies: map[rules.Origin]*rules.Policy{},
 	}
 	c.agree()
-	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-	must.OK(t, err)
-	c.writer, err = store.Open(c.path, store.Options{Heed: "test", Privacy: privacy})
-	must.OK(t, err)
+	privacy := must.Get(audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize)))(t)
+	c.writer = must.Get(store.Open(c.path, store.Options{Heed: "test", Privacy: privacy}))(t)
 	return c
 }
 
 // agree makes settings in which everything occurs that verdicts rest on.
 func (c *crawl) agree() {
 	exception := func(e acl.Exception) *acl.Exception {
-		made := must.Get(acl.NewException(e))(c.t)
-		return made
+		return must.Get(acl.NewException(e))(c.t)
 	}
 	clients := []acl.Client{
 		{Name: "declared", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, Agent: rules.Declare("LabBot"), SendUserAgent: "LabBot/2 (+https://lab.test)"},
@@ -252,8 +249,7 @@ func (c *crawl) closed() *store.Record {
 // view opens the closed record for reading.
 func (c *crawl) view() *store.Record {
 	c.t.Helper()
-	record := must.Get(store.OpenRecord(c.path))(c.t)
-	return record
+	return must.Get(store.OpenRecord(c.path))(c.t)
 }
 
 // change changes the closed record with SQL.
@@ -262,9 +258,7 @@ func (c *crawl) change(text string, values ...any) {
 	db, err := sql.Open("sqlite", c.path)
 	must.OK(c.t, err)
 	_, err = db.Exec(text, values...)
-	if err = cmp.Or(err, db.Close()); err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, cmp.Or(err, db.Close()))
 }
 
 // copied returns c, which is closed, with a copy of its record.

@@ -18,10 +18,8 @@ import (
 // also by the exceptions of the settings.
 func TestJudge_RedactedTargets(t *testing.T) {
 	t.Parallel()
-	host, err := acl.ParseHostPattern("a.test")
-	must.OK(t, err)
-	never, err := acl.NewException(acl.Exception{Patterns: []string{"/vault/*open"}, Refuse: true, Reason: "never"})
-	must.OK(t, err)
+	host := must.Get(acl.ParseHostPattern("a.test"))(t)
+	never := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/vault/*open"}, Refuse: true, Reason: "never"}))(t)
 	settings := &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{never}}}}
 	robots := []byte("User-agent: *\nDisallow: /private\nDisallow: /shop/*pdf\n")
 	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, Status: 200, FetchedAt: time.Now()}
@@ -38,10 +36,8 @@ func TestJudge_RedactedTargets(t *testing.T) {
 		"/c?q=open":                    replay.Same,
 	} {
 		path := filepath.Join(t.TempDir(), "audit.db")
-		privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-		must.OK(t, err)
-		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-		must.OK(t, err)
+		privacy := must.Get(audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize)))(t)
+		w := must.Get(store.Open(path, store.Options{Heed: "test", Privacy: privacy}))(t)
 		agent := rules.Identify("TestBot/1.0")
 		e := &audit.Entry{
 			ID: audit.NewID(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", Config: "1", Settings: "1",
@@ -53,13 +49,11 @@ func TestJudge_RedactedTargets(t *testing.T) {
 		must.OK(t, w.Decided(e))
 		w.Ended(e)
 		must.OK(t, w.Close(""))
-		record, err := store.OpenRecord(path)
-		must.OK(t, err)
+		record := must.Get(store.OpenRecord(path))(t)
 		r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }})
 		must.OK(t, err)
-		if got := map[replay.Class]int64{replay.Same: r.Same, replay.Redacted: r.Redacted}; got[want] != 1 {
-			t.Errorf("%s is not %s: %+v", target, want, r)
-		}
+		got := map[replay.Class]int64{replay.Same: r.Same, replay.Redacted: r.Redacted}
+		must.True(t, got[want] == 1, "%s is not %s: %+v", target, want, r)
 	}
 }
 
@@ -72,8 +66,7 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 	answer.Pack(robots)
 	policy := rules.New(rules.Source{Origin: answer.Origin, State: rules.Available, Status: 200, Snapshot: answer}, robots)
 	path := filepath.Join(t.TempDir(), "audit.db")
-	w, err := store.Open(path, store.Options{Heed: "test"})
-	must.OK(t, err)
+	w := must.Get(store.Open(path, store.Options{Heed: "test"}))(t)
 	agent := rules.Identify("TestBot/1.0")
 	for _, target := range []string{"/a", "/b", "/c"} {
 		e := &audit.Entry{
@@ -88,11 +81,9 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 		w.Ended(e)
 	}
 	must.OK(t, w.Close(""))
-	record, err := store.OpenRecord(path)
-	must.OK(t, err)
+	record := must.Get(store.OpenRecord(path))(t)
 	r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }, If: &replay.If{Agent: "OtherBot/1"}})
 	must.OK(t, err)
-	if r.Same != 3 || r.If.Judged != 3 || r.If.Allowed != 1 || r.If.Refused != 0 {
-		t.Errorf("%d of 3 came out the same; with another agent %+v", r.Same, r.If)
-	}
+	must.True(t, r.Same == 3 && r.If.Judged == 3 && r.If.Allowed == 1 && r.If.Refused == 0,
+		"%d of 3 came out the same; with another agent %+v", r.Same, r.If)
 }

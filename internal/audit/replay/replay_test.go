@@ -29,8 +29,7 @@ func TestHeed_EveryVerdictComesOutAgain(t *testing.T) {
 	c := newCrawl(t).entries(n)
 	record := c.closed()
 	start := time.Now()
-	r, err := Judge(context.Background(), record, c.options())
-	must.OK(t, err)
+	r := must.Get(Judge(context.Background(), record, c.options()))(t)
 	t.Logf("%d entries judged again in %v", r.Entries, time.Since(start).Round(time.Millisecond))
 	if r.Entries != int64(n) || r.Different+r.OtherEngine+r.Incomplete > 0 {
 		t.Errorf("%d entries, %d different, %d of another engine, %d incomplete", r.Entries, r.Different, r.OtherEngine, r.Incomplete)
@@ -57,17 +56,14 @@ func TestHeed_AChangedEngineIsCaught(t *testing.T) {
 	c.change("UPDATE policy SET profile = 'strict' WHERE profile = 'standard'") // where Disallow wins a tie
 	r, err := Judge(t.Context(), c.view(), o)
 	must.OK(t, err)
-	if r.Different == 0 || r.OtherEngine > 0 || len(r.Examples) == 0 || r.Examples[0].Recorded == r.Examples[0].Now {
-		t.Fatalf("%d different, %d of another engine: %+v", r.Different, r.OtherEngine, r.Examples)
-	}
+	must.Need(t, r.Different != 0 && r.OtherEngine == 0 && len(r.Examples) > 0 && r.Examples[0].Recorded != r.Examples[0].Now,
+		"%d different, %d of another engine: %+v", r.Different, r.OtherEngine, r.Examples)
 	different := r.Different
 	c.change("UPDATE ground SET engine = engine - 1")
-	if r, err = Judge(t.Context(), c.view(), o); err != nil {
-		t.Fatal(err)
-	}
-	if r.OtherEngine != different || r.Different > 0 || r.Engines[rules.Engine-1] != r.Entries {
-		t.Errorf("%d different, %d of another engine of %d; %v", r.Different, r.OtherEngine, different, r.Engines)
-	}
+	r, err = Judge(t.Context(), c.view(), o)
+	must.Need(t, err == nil, "%v", err)
+	must.True(t, r.OtherEngine == different && r.Different == 0 && r.Engines[rules.Engine-1] == r.Entries,
+		"%d different, %d of another engine of %d; %v", r.Different, r.OtherEngine, different, r.Engines)
 }
 
 // A record of two engines, of which the older one decided otherwise: the differences are
@@ -77,27 +73,21 @@ func TestHeed_ARecordOfTwoEngines(t *testing.T) {
 	c := newCrawl(t).entries(700)
 	record := c.closed()
 	o := c.options()
-	before, err := Judge(t.Context(), record, o)
-	must.OK(t, err)
+	before := must.Get(Judge(t.Context(), record, o))(t)
 	c.change(fmt.Sprintf("UPDATE ground SET engine = %d, line = line + 1 WHERE reason = 'rule'", rules.Engine-1))
-	r, err := Judge(t.Context(), c.view(), o)
-	must.OK(t, err)
+	r := must.Get(Judge(t.Context(), c.view(), o))(t)
 	if r.OtherEngine == 0 || r.Different > 0 || r.Same != before.Same-r.OtherEngine || r.Engines[rules.Engine-1] == 0 || r.Engines[rules.Engine] == 0 {
 		t.Errorf("%d of another engine, %d different, %d same of %d; %v", r.OtherEngine, r.Different, r.Same, before.Same, r.Engines)
 	}
-	rep, err := report.New([]*store.Record{c.view()}, report.Query{}, noon)
-	must.OK(t, err)
+	rep := must.Get(report.New([]*store.Record{c.view()}, report.Query{}, noon))(t)
 	dir := filepath.Join(t.TempDir(), "tables")
 	must.OK(t, (&report.Paper{Now: noon}).Write(t.Context(), dir, []*store.Record{c.view()}))
-	methods, err := os.ReadFile(filepath.Join(dir, "methods.txt"))
-	must.OK(t, err)
+	methods := must.Get(os.ReadFile(filepath.Join(dir, "methods.txt")))(t)
 	want := fmt.Sprintf("rules engines %d, %d", rules.Engine-1, rules.Engine)
 	var text, page strings.Builder
 	must.OK(t, errors.Join(rep.WriteText(&text), rep.WriteHTML(&page)))
 	for form, text := range map[string]string{"text": text.String(), "page": page.String(), "methods": strings.Join(strings.Fields(string(methods)), " ")} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the %s does not name the %s:\n%.600s", form, want, text)
-		}
+		must.Contain(t, text, want, "the %s does not name the %s", form, want)
 	}
 }
 
@@ -126,17 +116,13 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 			t.Parallel()
 			c := made.copied(t)
 			c.change(change)
-			r, err := Judge(t.Context(), c.view(), c.options())
-			must.OK(t, err)
-			if r.Different == 0 {
-				t.Errorf("%+v", r)
-			}
+			r := must.Get(Judge(t.Context(), c.view(), c.options()))(t)
+			must.True(t, r.Different != 0, "%+v", r)
 			o := c.options()
 			strict := rules.Strict
 			o.If, o.Purposes = &If{Profile: &strict}, []signal.Purpose{signal.PurposeTraining}
-			if then, err := Judge(t.Context(), c.view(), o); err != nil || then.Different != r.Different {
-				t.Errorf("with another profile, %+v, %v", then, err)
-			}
+			then, err := Judge(t.Context(), c.view(), o)
+			must.True(t, err == nil && then.Different == r.Different, "with another profile, %+v, %v", then, err)
 		})
 	}
 }
@@ -154,9 +140,7 @@ func TestHeed_OfManyReasonsSomeArePrinted(t *testing.T) {
 	for _, w := range r.Why {
 		sum += w.Count
 	}
-	if len(r.Why) > maxWhys+2 || sum != 10*maxWhys+1 {
-		t.Errorf("%d reasons for %d entries", len(r.Why), sum)
-	}
+	must.True(t, len(r.Why) <= maxWhys+2 && sum == 10*maxWhys+1, "%d reasons for %d entries", len(r.Why), sum)
 }
 
 // What the record does not have is said, and nothing is guessed.
@@ -169,9 +153,7 @@ func TestHeed_GapsBetweenDecisionsCostNothing(t *testing.T) {
 	c.change("UPDATE entry SET seq = 9223372036854775807 WHERE seq = (SELECT max(seq) FROM entry)")
 	c.change("UPDATE entry SET seq = -9223372036854775808 WHERE seq = (SELECT min(seq) FROM entry)")
 	result, err := Judge(t.Context(), c.view(), c.options())
-	if err != nil || result.Entries < 30 {
-		t.Errorf("%+v, %v", result, err)
-	}
+	must.True(t, err == nil && result.Entries >= 30, "%+v, %v", result, err)
 }
 
 func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
@@ -180,24 +162,17 @@ func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 	made.closed()
 	c := made.copied(t)
 	c.change("UPDATE policy SET snapshot = NULL")
-	r, err := Judge(t.Context(), c.view(), c.options())
-	must.OK(t, err)
-	if r.Incomplete == 0 || r.Different > 0 {
-		t.Errorf("%d incomplete, %d different", r.Incomplete, r.Different)
-	}
+	r := must.Get(Judge(t.Context(), c.view(), c.options()))(t)
+	must.True(t, r.Incomplete != 0 && r.Different == 0, "%d incomplete, %d different", r.Incomplete, r.Different)
 	for _, change := range []string{"UPDATE policy SET profile = 'of 2040'", "UPDATE configuration SET text = '{'"} {
 		c := made.copied(t)
 		c.change(change)
-		r, err := Judge(t.Context(), c.view(), c.options())
-		must.OK(t, err)
-		if r.Incomplete == 0 || r.Different > 0 {
-			t.Errorf("%s: %d incomplete, %d different", change, r.Incomplete, r.Different)
-		}
+		r := must.Get(Judge(t.Context(), c.view(), c.options()))(t)
+		must.True(t, r.Incomplete != 0 && r.Different == 0,
+			"%s: %d incomplete, %d different", change, r.Incomplete, r.Different)
 	}
 	c.change("DELETE FROM ground WHERE id = 3")
-	if _, err := Judge(t.Context(), c.view(), c.options()); err == nil || !strings.Contains(err.Error(), "heed audit verify") {
-		t.Errorf("a record with holes: %v", err)
-	}
+	must.Fail(t, must.Err(Judge(t.Context(), c.view(), c.options())), "heed audit verify", "a record with holes")
 }
 
 func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
@@ -208,14 +183,11 @@ func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
 		t.Helper()
 		o := c.options()
 		o.If = &f
-		r, err := Judge(t.Context(), record, o)
-		must.OK(t, err)
+		r := must.Get(Judge(t.Context(), record, o))(t)
 		return r.If
 	}
 	all := judge(If{})
-	if all.Judged == 0 || all.Allowed+all.Refused+all.Otherwise > 0 {
-		t.Errorf("nothing was changed: %+v", all)
-	}
+	must.True(t, all.Judged != 0 && all.Allowed+all.Refused+all.Otherwise == 0, "nothing was changed: %+v", all)
 	strict := rules.Strict
 	o := c.options()
 	o.Profiles = []rules.Profile{rules.Standard, strict, rules.Google}
@@ -232,9 +204,7 @@ func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
 		return []byte("User-agent: *\nDisallow: /\n"), o.Host == "s7.test", nil
 	}
 	got := judge(If{Policies: closed})
-	if got.Refused == 0 || got.Allowed > 0 || got.Further > 0 {
-		t.Errorf("closed: %+v", got)
-	}
+	must.True(t, got.Refused != 0 && got.Allowed == 0 && got.Further == 0, "closed: %+v", got)
 	for _, s := range got.Sites {
 		must.Contain(t, s.Site, "//s7.test", "%+v is another site's", s)
 	}

@@ -19,29 +19,24 @@ import (
 func TestList_NamesWhoTriedAPassword(t *testing.T) {
 	t.Parallel()
 	for clients, want := range map[audit.Clients]string{audit.ClientsFull: `; wrong; the name tried was "ann"`, audit.ClientsHashed: `; wrong; the name tried was "user-`} {
-		privacy, err := audit.NewPrivacy(clients, nil, make([]byte, audit.PrivacyKeySize))
-		must.OK(t, err)
+		privacy := must.Get(audit.NewPrivacy(clients, nil, make([]byte, audit.PrivacyKeySize)))(t)
 		path := filepath.Join(t.TempDir(), "audit.db")
-		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
-		must.OK(t, err)
+		w := must.Get(store.Open(path, store.Options{Heed: "test", Privacy: privacy}))(t)
 		for userAgent, reason := range map[string]rules.Reason{"GoodBot/1.0 (+https://bot.example/x)": rules.ReasonCredentials, "": rules.ReasonFailures, "BadBot/1": rules.ReasonMalformed} {
 			e := &audit.Entry{ID: audit.NewID(), Client: "192.0.2.7:4711", UserAgent: userAgent, Tried: "ann", Detail: "wrong", Decision: rules.Decision{Reason: reason}}
 			must.OK(t, w.Decided(e))
 			w.Ended(e)
 		}
 		must.OK(t, w.Close(""))
-		record, err := store.OpenRecord(path)
-		must.OK(t, err)
+		record := must.Get(store.OpenRecord(path))(t)
 		names := ""
-		err = replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
-			if text := why.ResultText(d, why.Words); !strings.HasPrefix(text, want) || d.User != "" {
-				t.Errorf("%q, user %q, want %q", text, d.User, want)
-			}
+		err := replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
+			text := why.ResultText(d, why.Words)
+			must.True(t, strings.HasPrefix(text, want) && d.User == "", "%q, user %q, want %q", text, d.User, want)
 			names += why.ClientName(d)
 			return nil
 		})
-		if err != nil || !strings.Contains(names, "goodbot@") || !strings.Contains(names, "(no-name)@") {
-			t.Errorf("%v, %q", err, names)
-		}
+		must.True(t, err == nil && strings.Contains(names, "goodbot@") && strings.Contains(names, "(no-name)@"),
+			"%v, %q", err, names)
 	}
 }

@@ -39,9 +39,8 @@ func newVisitor(t *testing.T, purposes ...signal.Purpose) *visitor {
 	t.Helper()
 	v := &visitor{t: t, path: filepath.Join(t.TempDir(), "audit.db"), agent: rules.Identify("TestBot/1.0"), purposes: purposes, policies: map[string]*rules.Policy{}}
 	var err error
-	if v.writer, err = store.Open(v.path, store.Options{Heed: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	v.writer, err = store.Open(v.path, store.Options{Heed: "test"})
+	must.Need(t, err == nil, "%v", err)
 	return v
 }
 
@@ -140,8 +139,7 @@ func (v *visitor) record() *store.Record {
 		must.OK(v.t, v.writer.Close(""))
 		v.writer = nil
 	}
-	r := must.Get(store.OpenRecord(v.path))(v.t)
-	return r
+	return must.Get(store.OpenRecord(v.path))(v.t)
 }
 
 // change changes the closed record with SQL.
@@ -172,9 +170,8 @@ func TestJudge_AFieldThatWasRecordedOnlyIsObeyedNow(t *testing.T) {
 	v.get("field.example", "/b", "Content-Signal: search=no", "")
 	v.get("field.example", "/c", "Content-Signal: "+strings.Repeat("ai-input=no, ", 40)+"ai-train=no", "") // cut off in the record
 	r := judged(t, v.record(), signal.PurposeSearch)
-	if r.Entries != 3 || r.Same != 3 || r.Different != 0 || r.Withheld != 1 {
-		t.Errorf("%d entries, %d the same, %d different, %d would be withheld; want 3, 3, 0, 1", r.Entries, r.Same, r.Different, r.Withheld)
-	}
+	must.True(t, r.Entries == 3 && r.Same == 3 && r.Different == 0 && r.Withheld == 1,
+		"%d entries, %d the same, %d different, %d would be withheld; want 3, 3, 0, 1", r.Entries, r.Same, r.Different, r.Withheld)
 	must.Equal(t, r.Uses.Refused, 1, "for search %+v", r.Uses.UseCounts)
 }
 
@@ -205,16 +202,12 @@ func TestJudge_ACrawlWithoutPurposeIfItHadBeenForTraining(t *testing.T) {
 	} {
 		r := judged(t, record, c.purposes...)
 		u := r.Uses
-		if r.Different > 0 || u.UseCounts != c.want || u.Others != 2 {
-			t.Errorf("%s: %+v and %d others, want %+v and 2", c.purposes, u.UseCounts, u.Others, c.want)
-		}
-		if len(u.Categories) != len(c.purposes) || u.Categories[0].Purpose != c.purposes[0] {
-			t.Errorf("%s: the categories are %+v", c.purposes, u.Categories)
-		}
+		must.True(t, r.Different == 0 && u.UseCounts == c.want && u.Others == 2,
+			"%s: %+v and %d others, want %+v and 2", c.purposes, u.UseCounts, u.Others, c.want)
+		must.True(t, len(u.Categories) == len(c.purposes) && u.Categories[0].Purpose == c.purposes[0],
+			"%s: the categories are %+v", c.purposes, u.Categories)
 		if c.site == "" {
-			if len(u.Sites) > 0 {
-				t.Errorf("%s: %+v", c.purposes, u.Sites)
-			}
+			must.True(t, len(u.Sites) == 0, "%s: %+v", c.purposes, u.Sites)
 			continue
 		}
 		if u.Sites[0].Site != c.site || u.Sites[0].Statements[0].Text != c.text || u.Sites[0].Statements[0].Count != u.Sites[0].Refused {
@@ -243,13 +236,11 @@ func TestJudge_RefusalsByStatementsComeOutAgain(t *testing.T) {
 	}
 	v := crawl(t)
 	r := judged(t, v.record(), signal.PurposeSearch)
-	if r.Entries != 5 || r.Late != 2 || r.Same != 7 || r.NotByRules > 0 {
-		t.Errorf("%d entries, %d late, %d same, %d not by rules: %+v", r.Entries, r.Late, r.Same, r.NotByRules, r.Examples)
-	}
+	must.True(t, r.Entries == 5 && r.Late == 2 && r.Same == 7 && r.NotByRules == 0,
+		"%d entries, %d late, %d same, %d not by rules: %+v", r.Entries, r.Late, r.Same, r.NotByRules, r.Examples)
 	want := replay.UseCounts{Judged: 4, Refused: 2, Silent: 1, Unknown: 1} // the page that was not requested
-	if r.Uses.UseCounts != want || r.Uses.Others != 1 || r.Uses.Unknowns[0].Why != "the page was not requested" {
-		t.Errorf("for search: %+v, %d others, %+v", r.Uses.UseCounts, r.Uses.Others, r.Uses.Unknowns)
-	}
+	must.True(t, r.Uses.UseCounts == want && r.Uses.Others == 1 && r.Uses.Unknowns[0].Why == "the page was not requested",
+		"for search: %+v, %d others, %+v", r.Uses.UseCounts, r.Uses.Others, r.Uses.Unknowns)
 	for name, c := range map[string]struct {
 		change                string
 		different, incomplete int64
@@ -276,10 +267,8 @@ func TestJudge_RefusalsByStatementsComeOutAgain(t *testing.T) {
 // An exception of the operator allows a page whatever the site states of its use.
 func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
 	t.Parallel()
-	host, err := acl.ParseHostPattern("managed.example")
-	must.OK(t, err)
-	agreed, err := acl.NewException(acl.Exception{Patterns: []string{"/a"}, Reason: "a contract"})
-	must.OK(t, err)
+	host := must.Get(acl.ParseHostPattern("managed.example"))(t)
+	agreed := must.Get(acl.NewException(acl.Exception{Patterns: []string{"/a"}, Reason: "a contract"}))(t)
 	excepted := func(string) (*acl.Rules, error) {
 		return &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{agreed}}}}, nil
 	}
@@ -290,9 +279,7 @@ func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
 		v.get("managed.example", "/b", "", "")
 		r, err := replay.Judge(t.Context(), v.record(), replay.Options{ParseRules: excepted, Purposes: []signal.Purpose{signal.PurposeTraining}})
 		must.OK(t, err)
-		if want := (replay.UseCounts{Judged: 2, Refused: 1, Allowed: 1}); r.Uses.UseCounts != want {
-			t.Errorf("stated %q: %+v, want %+v", stated, r.Uses.UseCounts, want)
-		}
+		must.Equal(t, r.Uses.UseCounts, (replay.UseCounts{Judged: 2, Refused: 1, Allowed: 1}), "stated %q", stated)
 		if different := int64(len(stated)); r.Different != different { // the proxy of this story had no exception
 			t.Errorf("stated %q: %d different, want %d: %+v", stated, r.Different, different, r.Examples)
 		}
@@ -321,9 +308,8 @@ func TestJudge_ForAPurposeUnderAnotherProfile(t *testing.T) {
 			ParseRules: func(string) (*acl.Rules, error) { return &acl.Rules{}, nil },
 		})
 		must.OK(t, err)
-		if r.Uses.UseCounts != c.want || r.Different > 0 {
-			t.Errorf("%s: %+v, want %+v", c.profile, r.Uses.UseCounts, c.want)
-		}
+		must.True(t, r.Uses.UseCounts == c.want && r.Different == 0,
+			"%s: %+v, want %+v", c.profile, r.Uses.UseCounts, c.want)
 	}
 }
 
@@ -350,7 +336,6 @@ func TestExplain_AStatement(t *testing.T) {
 	if x.Text != "" || x.Again != replay.Same || x.Use.Of(signal.Search) != signal.Disallow || !x.Withheld() || x.Late.Line != 2 || x.Outcome.SiteStatus != 200 {
 		t.Errorf("line %q, %s, %+v, %+v", x.Text, x.Again, x.Use, x.Late)
 	}
-	if !slices.Equal(x.Purposes, []string{"training", "search"}) || x.PageSignals == nil || x.Signals != nil {
-		t.Errorf("purposes %q, signals %s, %s", x.Purposes, x.Signals, x.PageSignals)
-	}
+	must.True(t, slices.Equal(x.Purposes, []string{"training", "search"}) && x.PageSignals != nil && x.Signals == nil,
+		"purposes %q, signals %s, %s", x.Purposes, x.Signals, x.PageSignals)
 }

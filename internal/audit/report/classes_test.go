@@ -66,8 +66,7 @@ func everything() (all []*audit.Entry, classes, wouldBe reason.Counts) {
 func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
-	w, err := store.Open(path, store.Options{})
-	must.OK(t, err)
+	w := must.Get(store.Open(path, store.Options{}))(t)
 	var tally counts.Tally
 	for _, e := range all {
 		must.OK(t, w.Decided(e))
@@ -81,14 +80,12 @@ func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) 
 // summed adds up the class columns of a table.
 func summed(t *testing.T, text string) (classes, wouldBe reason.Counts) {
 	t.Helper()
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	must.OK(t, err)
+	rows := must.Get(csv.NewReader(strings.NewReader(text)).ReadAll())(t)
 	for _, row := range rows[1:] {
 		for _, c := range reason.Classes() {
 			for prefix, sums := range map[string]*reason.Counts{"class_": &classes, "would_be_": &wouldBe} {
 				if i := slices.Index(rows[0], prefix+c.Key()); i >= 0 {
-					n, err := strconv.ParseInt(row[i], 10, 64)
-					must.OK(t, err)
+					n := must.Get(strconv.ParseInt(row[i], 10, 64))(t)
 					sums[c] += n
 				}
 			}
@@ -191,13 +188,11 @@ func TestReport_NoReasonIsABareCode(t *testing.T) {
 		if info.Reason == rules.ReasonExempt {
 			continue
 		}
-		if !slices.ContainsFunc(rep.Reasons, func(r report.Reason) bool { return r.Reason == string(info.Reason) }) {
-			t.Errorf("the record has no %s", info.Reason)
-		}
+		must.True(t, slices.ContainsFunc(rep.Reasons, func(r report.Reason) bool { return r.Reason == string(info.Reason) }),
+			"the record has no %s", info.Reason)
 		for name, out := range map[string]string{"text": text, "page": seen(root)} {
-			if name == "page" && !strings.Contains(out, info.Words) {
-				t.Errorf("%s: the words for %s are missing", name, info.Reason)
-			}
+			must.True(t, name != "page" || strings.Contains(out, info.Words),
+				"%s: the words for %s are missing", name, info.Reason)
 			if strings.Contains(string(info.Reason), "-") && regexp.MustCompile(`(^|[^\w\[-])`+string(info.Reason)+`($|[^\w\]-])`).MatchString(out) {
 				t.Errorf("%s: %s is a bare code", name, info.Reason)
 			}
@@ -213,16 +208,10 @@ func TestReport_EveryClassHasAMarkBesideItsColour(t *testing.T) {
 	marks := map[string]bool{}
 	for _, m := range regexp.MustCompile(`svg \.(\w+) \{ fill: (url\(#\w+\)|[^;]*);`).FindAllStringSubmatch(text, -1) {
 		marks[m[1]] = strings.HasPrefix(m[2], "url(#"+m[1])
-		if marks[m[1]] && !strings.Contains(text, `<pattern id="`+m[1]+`"`) {
-			t.Errorf("%s has no pattern", m[1])
-		}
+		must.True(t, !marks[m[1]] || strings.Contains(text, `<pattern id="`+m[1]+`"`), "%s has no pattern", m[1])
 	}
-	if len(marks) != len(reason.Classes()) {
-		t.Fatalf("the page draws %v", marks)
-	}
+	must.Need(t, len(marks) == len(reason.Classes()), "the page draws %v", marks)
 	for style, pattern := range marks {
-		if pattern == (style == "allowed") { // the only one that is plain
-			t.Errorf("%s: pattern %v", style, pattern)
-		}
+		must.True(t, pattern != (style == "allowed"), "%s: pattern %v", style, pattern) // the only one that is plain
 	}
 }

@@ -30,9 +30,7 @@ func visits(t *testing.T, fill func(r *record, visit func(second float64, target
 		r.ended(r.entry(time.Duration(second*float64(time.Second)), who, "shop.example", target, ground, waited), 200, true, 10)
 	})
 	rep, _ := made(t, report.Query{Conduct: true}, r.file())
-	if len(rep.Conduct) != 1 {
-		t.Fatalf("it has %d agents at sites", len(rep.Conduct))
-	}
+	must.Need(t, len(rep.Conduct) == 1, "it has %d agents at sites", len(rep.Conduct))
 	return &rep.Conduct[0]
 }
 
@@ -60,12 +58,10 @@ func TestHeed_GapsAreHeldAgainstTheDelayThatTheAgentIsAskedToKeep(t *testing.T) 
 	is(t, "the median of gaps, as it asked", c.Asked.Median, 11.5e6) // of 2, 5, 18 and 75 s
 	is(t, "the median of gaps, as it was sent on", c.Sent.Median, 10e6)
 	is(t, "the 5th percentile", c.Asked.P5, 2e6)
-	if c.Asked.Limited != 4 || c.Asked.KeptCount != 2 || c.Pages != 5 || c.Breaches != 0 {
-		t.Errorf("the shares are %d of %d and %d of %d", c.Asked.KeptCount, c.Asked.Limited, c.Breaches, c.Pages)
-	}
-	if c.Asked.N != 4 || c.Fastest != 4 {
-		t.Errorf("there are %d gaps, and %d requests in the fastest minute", c.Asked.N, c.Fastest)
-	}
+	must.True(t, c.Asked.Limited == 4 && c.Asked.KeptCount == 2 && c.Pages == 5 && c.Breaches == 0,
+		"the shares are %d of %d and %d of %d", c.Asked.KeptCount, c.Asked.Limited, c.Breaches, c.Pages)
+	must.True(t, c.Asked.N == 4 && c.Fastest == 4,
+		"there are %d gaps, and %d requests in the fastest minute", c.Asked.N, c.Fastest)
 }
 
 // A Request-rate counts like a Crawl-delay, in its hours: the record of the test begins at
@@ -110,19 +106,15 @@ func TestHeed_AStudyOfTheRecordCountsTheSameGaps(t *testing.T) {
 	is(t, "the delay", sent.Delay, 20e6)
 	is(t, "the share kept", sent.Kept, 4.0/6)
 
-	policies, err := study.LoadPolicies(t.Context(), file, "")
-	must.OK(t, err)
-	logs, err := accesslog.Open(accesslog.Options{Files: []string{file}})
-	must.OK(t, err)
+	policies := must.Get(study.LoadPolicies(t.Context(), file, ""))(t)
+	logs := must.Get(accesslog.Open(accesslog.Options{Files: []string{file}}))(t)
 	defer logs.Close()
 	s := study.New(study.Options{Policies: policies})
 	q, err := logs.Next()
 	for ; err == nil; q, err = logs.Next() {
 		must.OK(t, s.Add(&q))
 	}
-	if err != io.EOF {
-		t.Fatal(err)
-	}
+	must.Need(t, err == io.EOF, "%v", err)
 	delays := s.Finish(logs.Counts(), false, begun).Table("delays")
 	got := map[string]any{}
 	for i, c := range delays.Columns {
@@ -132,9 +124,8 @@ func TestHeed_AStudyOfTheRecordCountsTheSameGaps(t *testing.T) {
 	}
 	want := map[string]any{"gaps": sent.N, "median_s": float64(*sent.Median) / 1e6, "p5_s": float64(*sent.P5) / 1e6, "asked_s": float64(*sent.Delay) / 1e6, "share": *sent.Kept, "fastest_minute": rep.Conduct[0].Fastest}
 	for column, value := range want {
-		if x := got[column]; fmt.Sprint(x) != fmt.Sprint(value) {
-			t.Errorf("%s is %v in the study, %v in the report", column, x, value)
-		}
+		x := got[column]
+		must.True(t, fmt.Sprint(x) == fmt.Sprint(value), "%s is %v in the study, %v in the report", column, x, value)
 	}
 }
 
@@ -185,9 +176,8 @@ func TestHeed_TheLineOverTimeHasEveryRequestInAFewPeriods(t *testing.T) {
 		for i := range rep.Periods {
 			all += rep.Periods[i].Classes.Sum()
 		}
-		if all != 200 || len(rep.Periods) > 97 {
-			t.Errorf("over %v there are %d requests in %d periods", length, all, len(rep.Periods))
-		}
+		must.True(t, all == 200 && len(rep.Periods) <= 97,
+			"over %v there are %d requests in %d periods", length, all, len(rep.Periods))
 	}
 }
 

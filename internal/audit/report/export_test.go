@@ -18,12 +18,8 @@ import (
 // exported returns the lines of an export as JSON.
 func exported(t *testing.T, q report.Query, paths ...string) []map[string]any {
 	t.Helper()
-	var records []*store.Record
-	for _, path := range paths {
-		records = append(records, read(t, path))
-	}
 	var out bytes.Buffer
-	must.OK(t, report.Export(context.Background(), records, q, report.Lines(&out)))
+	must.OK(t, report.Export(context.Background(), read(t, paths...), q, report.Lines(&out)))
 	var rows []map[string]any
 	for d := json.NewDecoder(&out); d.More(); {
 		var row map[string]any
@@ -35,9 +31,7 @@ func exported(t *testing.T, q report.Query, paths ...string) []map[string]any {
 
 func TestHeed_AnExportHasEveryDecisionWithAllThatIsRecordedOfIt(t *testing.T) {
 	rows := exported(t, report.Query{}, aDay(t))
-	if len(rows) != 9 {
-		t.Fatalf("it has %d decisions, not 9", len(rows))
-	}
+	must.Need(t, len(rows) == 9, "it has %d decisions, not 9", len(rows))
 	refused := rows[3]
 	for field, want := range map[string]any{
 		"time": "2026-03-02T08:00:04.000000Z", "client": "192.0.2.7", "user_agent": "NewsBot/2.1", "url": "https://shop.example/private/x",
@@ -45,15 +39,12 @@ func TestHeed_AnExportHasEveryDecisionWithAllThatIsRecordedOfIt(t *testing.T) {
 	} {
 		must.Equal(t, refused[field], want, field)
 	}
-	if tokens, ok := refused["tokens"].([]any); !ok || tokens[0] != "newsbot" {
-		t.Errorf("tokens are %v", refused["tokens"])
-	}
-	if _, there := rows[8]["status"]; there {
-		t.Error("a decision that did not end has a status")
-	}
-	if n := len(exported(t, report.Query{Filter: store.Filter{Client: "other", Host: "*.example", From: begun.Add(5 * time.Hour)}}, aDay(t))); n != 2 {
-		t.Errorf("of one client from a time on there are %d, not 2", n)
-	}
+	tokens, ok := refused["tokens"].([]any)
+	must.True(t, ok && tokens[0] == "newsbot", "tokens are %v", refused["tokens"])
+	_, there := rows[8]["status"]
+	must.True(t, !there, "a decision that did not end has a status")
+	n := len(exported(t, report.Query{Filter: store.Filter{Client: "other", Host: "*.example", From: begun.Add(5 * time.Hour)}}, aDay(t)))
+	must.True(t, n == 2, "of one client from a time on there are %d, not 2", n)
 }
 
 // A site receives nothing of a refused request, and so no other User-Agent either.
@@ -61,7 +52,7 @@ func TestExport_WhatARefusedRequestSent(t *testing.T) {
 	r := newRecord(t)
 	bot := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")
 	_, err := r.tx.Exec("UPDATE asker SET sent = 'LabBot/1', sent_from = 'lab@example.org'")
-	r.must(err)
+	must.OK(r.t, err)
 	for _, verdict := range []string{"refuse", "would-refuse", "allow"} {
 		r.entry(0, bot, "shop.example", "/private", r.ground("path", verdict, "rule", "Disallow: /private", 2, nil, r.policy("shop.example", 0, "")), 0)
 	}
@@ -69,34 +60,28 @@ func TestExport_WhatARefusedRequestSent(t *testing.T) {
 	for _, row := range exported(t, report.Query{}, r.file()) {
 		sent = append(sent, row["sent_user_agent"], row["sent_from"])
 	}
-	if want := []any{nil, nil, "LabBot/1", "lab@example.org", "LabBot/1", "lab@example.org"}; !slices.Equal(sent, want) {
-		t.Errorf("it sent %v, want %v", sent, want)
-	}
+	want := []any{nil, nil, "LabBot/1", "lab@example.org", "LabBot/1", "lab@example.org"}
+	must.True(t, slices.Equal(sent, want), "it sent %v, want %v", sent, want)
 }
 
 func TestHeed_SeveralRecordsAreExportedByTime(t *testing.T) {
 	rows := exported(t, report.Query{}, aDay(t), aDay(t))
-	if len(rows) != 18 {
-		t.Fatalf("two records of 9 decisions come to %d", len(rows))
-	}
+	must.Need(t, len(rows) == 18, "two records of 9 decisions come to %d", len(rows))
 	for i := 1; i < len(rows); i++ {
-		if rows[i]["time"].(string) < rows[i-1]["time"].(string) {
-			t.Errorf("decision %d is older than the one before it", i)
-		}
+		must.True(t, rows[i]["time"].(string) >= rows[i-1]["time"].(string),
+			"decision %d is older than the one before it", i)
 	}
 }
 
 func TestHeed_ARecordBesideItsBackupIsNotCountedTwice(t *testing.T) {
 	path := aDay(t)
-	records, err := store.Records(path, path)
-	must.OK(t, err)
+	records := must.Get(store.Records(path, path))(t)
 	if r, err := report.New(records, report.Query{}, begun); err != nil || r.Total.Requests != 9 {
 		t.Errorf("one record named twice comes to %d requests: %v", r.Total.Requests, err)
 	}
 	r, _ := made(t, report.Query{}, aDay(t), aDay(t))
-	if r.Total.Requests != 18 || len(r.Sites) != 2 {
-		t.Errorf("two records come to %d requests at %d sites", r.Total.Requests, len(r.Sites))
-	}
+	must.True(t, r.Total.Requests == 18 && len(r.Sites) == 2,
+		"two records come to %d requests at %d sites", r.Total.Requests, len(r.Sites))
 }
 
 func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
@@ -104,12 +89,10 @@ func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	r := newRecord(t)
 	r.entry(0, r.once("asker", "192.0.2.7", nil, nil, "enforce", hostile, "[]", 0, nil, nil), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
 	var out bytes.Buffer
-	records := []*store.Record{read(t, r.file())}
+	records := read(t, r.file())
 	must.OK(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
 	rows, err := csv.NewReader(&out).ReadAll()
-	if err != nil || len(rows) != 2 {
-		t.Fatalf("it is read as %q, %v", rows, err)
-	}
+	must.Need(t, err == nil && len(rows) == 2, "it is read as %q, %v", rows, err)
 	for i, name := range rows[0] {
 		if cell := rows[1][i]; name == "user_agent" && cell != "'=cmd|' /C calc'!A0\",\\n\\r\\x1b[2J" {
 			t.Errorf("the User-Agent is written as %q", cell)

@@ -19,8 +19,7 @@ func page(t *testing.T, path string) (string, *html.Node) {
 	rep, _ := made(t, report.Query{Conduct: true}, path)
 	var out bytes.Buffer
 	must.OK(t, rep.WriteHTML(&out))
-	root, err := html.Parse(bytes.NewReader(out.Bytes()))
-	must.OK(t, err)
+	root := must.Get(html.Parse(bytes.NewReader(out.Bytes())))(t)
 	return out.String(), root
 }
 
@@ -54,9 +53,7 @@ func TestHeed_ThePageHasWholeHashes(t *testing.T) {
 	for _, hash := range rep.Records[0].Configs {
 		contains(t, seen(root), hash)
 	}
-	if len(rep.Records[0].Configs) == 0 {
-		t.Error("the record names no settings")
-	}
+	must.True(t, len(rep.Records[0].Configs) > 0, "the record names no settings")
 }
 
 // A page is mailed, archived and printed: it must be whole in itself.
@@ -71,9 +68,8 @@ func TestHeed_ThePageNeedsNothingFromElsewhere(t *testing.T) {
 			t.Errorf("there is a <%s> in it", d.Data)
 		}
 		for _, a := range d.Attr {
-			if a.Key == "src" || a.Key == "href" || strings.HasPrefix(a.Key, "on") {
-				t.Errorf("there is a %s=%q in it", a.Key, a.Val)
-			}
+			must.True(t, a.Key != "src" && a.Key != "href" && !strings.HasPrefix(a.Key, "on"),
+				"there is a %s=%q in it", a.Key, a.Val)
 		}
 	}
 	for _, word := range []string{"url(http", "@import", "<script"} {

@@ -44,8 +44,7 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	t.Parallel()
 	targets := oddTargets()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	w, err := store.Open(path, store.Options{Heed: "test"})
-	must.OK(t, err)
+	w := must.Get(store.Open(path, store.Options{Heed: "test"}))(t)
 	var logged bytes.Buffer
 	log := audit.NewLog(slog.NewJSONHandler(&logged, nil), nil)
 	for _, target := range targets {
@@ -78,11 +77,10 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 		of["url of the lines"] = append(of["url of the lines"], row["url"].(string))
 		of["target of the lines"] = append(of["target of the lines"], "https://a.test"+row["target"].(string))
 	}
-	records := []*store.Record{read(t, path)}
+	records := read(t, path)
 	var out bytes.Buffer
 	must.OK(t, report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)))
-	rows, err := csv.NewReader(&out).ReadAll()
-	must.OK(t, err)
+	rows := must.Get(csv.NewReader(&out).ReadAll())(t)
 	for _, row := range rows[1:] {
 		of["url of the table"] = append(of["url of the table"], row[slices.Index(rows[0], "url")])
 	}
@@ -92,13 +90,9 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	}))
 
 	for output, urls := range of {
-		if len(urls) != len(targets) {
-			t.Fatalf("%s: %d of %d decisions", output, len(urls), len(targets))
-		}
+		must.Need(t, len(urls) == len(targets), "%s: %d of %d decisions", output, len(urls), len(targets))
 		for i, target := range targets {
-			if want := "https://a.test" + safetext.Octets(target); urls[i] != want {
-				t.Errorf("%s: %q is shown as %q, not %q", output, target, urls[i], want)
-			}
+			must.Equal(t, urls[i], "https://a.test"+safetext.Octets(target), "%s: %q", output, target)
 		}
 	}
 	must.Equal(t, len(of), 6, "outputs were compared")

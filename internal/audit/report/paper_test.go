@@ -17,6 +17,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/output/figures"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -24,10 +25,7 @@ import (
 func papered(t *testing.T, p report.Paper, paths ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tables")
-	var records []*store.Record
-	for _, path := range paths {
-		records = append(records, read(t, path))
-	}
+	records := read(t, paths...)
 	p.Now = begun
 	must.OK(t, p.Write(context.Background(), dir, records))
 	return dir
@@ -35,16 +33,12 @@ func papered(t *testing.T, p report.Paper, paths ...string) string {
 
 func tableOf(t *testing.T, text []byte) [][]string {
 	t.Helper()
-	rows, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
-	must.OK(t, err)
-	return rows
+	return must.Get(csv.NewReader(strings.NewReader(string(text))).ReadAll())(t)
 }
 
 func fileText(t *testing.T, path ...string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(path...))
-	must.OK(t, err)
-	return text
+	return must.Get(os.ReadFile(filepath.Join(path...)))(t)
 }
 
 // A reader of the paper has the record and sqlite3, and nothing of heed's.
@@ -57,20 +51,15 @@ func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 	for name, query := range map[string]report.Query{"all": {}, "a part": {Filter: store.Filter{Host: "*.example", Client: "newsbot", To: begun.AddDate(0, 0, 1)}}} {
 		dir := papered(t, report.Paper{Query: query}, path)
 		queries, err := filepath.Glob(filepath.Join(dir, "*.sql"))
-		if err != nil || len(queries) != 11 {
-			t.Fatalf("there are %d queries, %v", len(queries), err)
-		}
+		must.Need(t, err == nil && len(queries) == 11, "there are %d queries, %v", len(queries), err)
 		for _, q := range queries {
 			cmd := exec.Command("sqlite3", "-csv", "-header", "-readonly", path)
 			cmd.Stdin = strings.NewReader(string(fileText(t, q)))
 			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", q, err, out)
-			}
+			must.Need(t, err == nil, "%s: %v\n%s", q, err, out)
 			want, got := tableOf(t, fileText(t, strings.TrimSuffix(q, ".sql")+".csv")), tableOf(t, out)
-			if len(want) < 2 || !slices.EqualFunc(want, got, slices.Equal[[]string]) {
-				t.Errorf("%s, %s: the table is %q, sqlite3 makes %q", name, filepath.Base(q), want, got)
-			}
+			must.True(t, len(want) >= 2 && slices.EqualFunc(want, got, slices.Equal[[]string]),
+				"%s, %s: the table is %q, sqlite3 makes %q", name, filepath.Base(q), want, got)
 		}
 	}
 }
@@ -78,27 +67,20 @@ func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 // The queries about records with common decisions leave out what the tables leave out.
 func TestPaper_TheQueryOfARecordThatSharesDecisions(t *testing.T) {
 	path := aDay(t)
-	run := filepath.Join(t.TempDir(), "run.db")
-	must.OK(t, os.WriteFile(run, fileText(t, path), 0o600))
+	run := testkit.Write(t, filepath.Join(t.TempDir(), "run.db"), string(fileText(t, path)))
 	db, err := sql.Open("sqlite", run)
 	must.OK(t, err)
 	_, err = db.Exec("UPDATE about SET value = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ-123456789' WHERE key = 'store'; UPDATE entry SET id = randomblob(16) WHERE seq > 6; " +
 		"INSERT INTO exempt VALUES (1, 0, 5, NULL), (2, (SELECT min(time) FROM entry), 3, NULL)")
 	must.OK(t, errors.Join(err, db.Close()))
 	records, err := store.Records(path, run)
-	if err != nil || len(records) != 2 {
-		t.Fatalf("%d records, %v", len(records), err)
-	}
+	must.Need(t, err == nil && len(records) == 2, "%d records, %v", len(records), err)
 	dir := filepath.Join(t.TempDir(), "tables")
 	must.OK(t, (&report.Paper{Query: report.Query{Filter: store.Filter{From: begun}}, Now: begun}).Write(t.Context(), dir, records))
 	out, err := exec.Command("sqlite3", "-csv", "-readonly", run, ".read "+filepath.Join(dir, "record-2.sql")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Need(t, err == nil, "%v\n%s", err, out)
 	want, got := tableOf(t, fileText(t, dir, "record.csv"))[2], tableOf(t, out)[0]
-	if !slices.Equal(want, got) || want[6] != "3" || want[9] != "3" {
-		t.Errorf("the table is %q, sqlite3 makes %q", want, got)
-	}
+	must.True(t, slices.Equal(want, got) && want[6] == "3" && want[9] == "3", "the table is %q, sqlite3 makes %q", want, got)
 }
 
 func TestHeed_TheCodebookExplainsEveryColumn(t *testing.T) {
@@ -114,17 +96,14 @@ func TestHeed_TheCodebookExplainsEveryColumn(t *testing.T) {
 			explained[row[0]+"."+row[1]] = true
 		}
 	}
-	tables, err := filepath.Glob(filepath.Join(dir, "*.csv"))
-	must.OK(t, err)
+	tables := must.Get(filepath.Glob(filepath.Join(dir, "*.csv")))(t)
 	for _, path := range tables {
 		name := strings.TrimSuffix(filepath.Base(path), ".csv")
 		if name == "codebook" {
 			continue
 		}
 		for _, column := range tableOf(t, fileText(t, path))[0] {
-			if column != "record" && !explained[name+"."+column] {
-				t.Errorf("the codebook has no %s.%s", name, column)
-			}
+			must.True(t, column == "record" || explained[name+"."+column], "the codebook has no %s.%s", name, column)
 			delete(explained, name+"."+column)
 		}
 	}
@@ -195,8 +174,7 @@ UPDATE outcome SET from_site = 1, status = 302 WHERE entry IN (1, 3)`)
 // The state of a policy is a text of the file, which may have been changed.
 func TestHeed_AStateIsNotCountedAsAVerdict(t *testing.T) {
 	path := aDay(t)
-	db, err := sql.Open("sqlite", path)
-	must.OK(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	must.Get(db.Exec("UPDATE policy SET state = 'refused'"))(t)
 	contains(t, string(fileText(t, papered(t, report.Paper{}, path), "methods.txt")), "6 (66.7 %) allowed, 1 (11.1 %) refused by rule, 1 (11.1 %) rules unavailable")
@@ -209,9 +187,7 @@ func TestHeed_TablesOfSeveralRecordsAndOfNone(t *testing.T) {
 	fileText(t, dir, "requests-2.sql")
 	contains(t, string(fileText(t, dir, "methods.txt")), "holds no requests")
 	err := (&report.Paper{}).Write(context.Background(), dir, nil)
-	if err == nil || !strings.Contains(err.Error(), "not empty") {
-		t.Errorf("tables are written over: %v", err)
-	}
+	must.Fail(t, err, "not empty", "tables are written over")
 }
 
 // A share has its interval beside it, as figures.Wilson: 1 of 9 is refused by rule.
@@ -236,9 +212,8 @@ func TestPaper_SharesHaveIntervals(t *testing.T) {
 		}
 		return all
 	}
-	if got := last("requests"); !slices.Equal(got[0], interval(1, 5)) {
-		t.Errorf("of requests: %q", got)
-	}
+	got := last("requests")
+	must.True(t, slices.Equal(got[0], interval(1, 5)), "of requests: %q", got)
 	for name, of := range map[string]int64{"coverage": 9, "sensitivity": 8} {
 		for _, row := range last(name) {
 			if !slices.ContainsFunc([]int64{1, 2, 3, 4, 5, 6}, func(n int64) bool { return slices.Equal(row, interval(n, of)) }) {

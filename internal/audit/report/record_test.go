@@ -8,13 +8,14 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	_ "heed/internal/audit/store" // the driver, and what the record looks like
+	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // record is an audit.db in the making. What it is given twice it stores once.
@@ -32,32 +33,20 @@ type record struct {
 func newRecord(t testing.TB) *record {
 	t.Helper()
 	r := &record{t: t, path: filepath.Join(t.TempDir(), "audit.db"), known: map[string]int64{}, last: map[string]int64{}, held: map[string]*sql.Stmt{}}
-	db, err := sql.Open("sqlite", "file:"+r.path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+	db := must.Get(sql.Open("sqlite", "file:"+r.path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"))(t)
 	r.db = db
-	r.must(err)
 	t.Cleanup(func() { db.Close() })
 	for _, file := range []string{"../store/schema.sql", "../store/views.sql"} {
-		text, err := os.ReadFile(file)
-		r.must(err)
-		head, rest, _ := strings.Cut(string(text), "DROP VIEW IF EXISTS hosts;") // a template, which no table is made of
+		head, rest, _ := strings.Cut(testkit.Read(t, file), "DROP VIEW IF EXISTS hosts;") // a template, which no table is made of
 		_, rest, _ = strings.Cut(rest, ";\n")
-		_, err = db.Exec(head + rest)
-		r.must(err)
+		must.Get(db.Exec(head + rest))(t)
 	}
-	_, err = db.Exec("PRAGMA user_version = 2; INSERT INTO about VALUES ('store', ?), ('created', '2026-03-01T00:00:00Z')", rand.Text()+"-123456789")
-	r.must(err)
-	r.tx, err = db.Begin()
-	r.must(err)
+	about := "PRAGMA user_version = 2; INSERT INTO about VALUES ('store', ?), ('created', '2026-03-01T00:00:00Z')"
+	must.Get(db.Exec(about, rand.Text()+"-123456789"))(t)
+	r.tx = must.Get(db.Begin())(t)
 	r.add("run", r.micros(0), "1.0", 2, nil, "a crawl for a test")
 	r.add("configuration", strings.Repeat("0123456789abcdef", 4), "profile = \"standard\"\n")
 	return r
-}
-
-func (r *record) must(err error) {
-	if err != nil {
-		r.t.Helper()
-		r.t.Fatal(err)
-	}
 }
 
 // begun is when the records of these tests begin.
@@ -89,15 +78,12 @@ func (r *record) insert(table string, values ...any) {
 	s := r.held[key]
 	if s == nil {
 		var columns int
-		r.must(r.tx.QueryRow("SELECT count(*) FROM pragma_table_info(?)", table).Scan(&columns))
+		must.OK(r.t, r.tx.QueryRow("SELECT count(*) FROM pragma_table_info(?)", table).Scan(&columns))
 		missing := strings.Repeat(",NULL", columns-len(values))
-		var err error
-		s, err = r.tx.Prepare("INSERT INTO " + table + " VALUES (" + strings.Repeat(",?", len(values))[1:] + missing + ")")
-		r.must(err)
+		s = must.Get(r.tx.Prepare("INSERT INTO " + table + " VALUES (" + strings.Repeat(",?", len(values))[1:] + missing + ")"))(r.t)
 		r.held[key] = s
 	}
-	_, err := s.Exec(values...)
-	r.must(err)
+	must.Get(s.Exec(values...))(r.t)
 }
 
 // file ends the record and returns where it lies.
@@ -105,8 +91,8 @@ func (r *record) file() string {
 	r.t.Helper()
 	r.insert("commits", 1, r.micros(24*time.Hour), r.last["run"], r.last["configuration"], r.last["asker"], r.last["site"], r.last["body"],
 		r.last["snapshot"], r.last["policy"], r.last["ground"], r.last["entry"], 0, 0, nil, bytes.Repeat([]byte{0xab}, 32), []byte{}, 0, []byte{}, []byte{}, []byte{})
-	r.must(r.tx.Commit())
-	r.must(r.db.Close())
+	must.OK(r.t, r.tx.Commit())
+	must.OK(r.t, r.db.Close())
 	return r.path
 }
 
@@ -168,5 +154,5 @@ func (r *record) ended(entry int64, status int, fromSite bool, size int64) {
 // set changes what an entry says, before the record is done.
 func (r *record) set(entry int64, column string, value any) {
 	_, err := r.tx.Exec("UPDATE entry SET "+column+" = ? WHERE seq = ?", value, entry)
-	r.must(err)
+	must.OK(r.t, err)
 }

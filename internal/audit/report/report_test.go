@@ -15,24 +15,21 @@ import (
 	"heed/internal/tools/testkit/must"
 )
 
-// read opens a record as `heed audit report` does.
-func read(t testing.TB, path string) *store.Record {
+// read opens records as `heed audit report` does.
+func read(t testing.TB, paths ...string) (all []*store.Record) {
 	t.Helper()
-	r, err := store.OpenRecord(path)
-	must.OK(t, err)
-	r.Path = "audit.db"
-	return r
+	for _, path := range paths {
+		r := must.Get(store.OpenRecord(path))(t)
+		r.Path = "audit.db"
+		all = append(all, r)
+	}
+	return all
 }
 
 // made returns the report about the records, and as text.
 func made(t testing.TB, q report.Query, paths ...string) (*report.Report, string) {
 	t.Helper()
-	var records []*store.Record
-	for _, path := range paths {
-		records = append(records, read(t, path))
-	}
-	r, err := report.New(records, q, begun.AddDate(0, 1, 0))
-	must.OK(t, err)
+	r := must.Get(report.New(read(t, paths...), q, begun.AddDate(0, 1, 0)))(t)
 	var text bytes.Buffer
 	must.OK(t, r.WriteText(&text))
 	return r, text.String()
@@ -138,9 +135,7 @@ func TestHeed_AReportIsAboutWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, _ := made(t, c.query, day)
-			if r.Total.Requests != c.want {
-				t.Errorf("it counts %d requests, not %d", r.Total.Requests, c.want)
-			}
+			must.True(t, r.Total.Requests == c.want, "it counts %d requests, not %d", r.Total.Requests, c.want)
 		})
 	}
 }
@@ -153,7 +148,7 @@ func TestHeed_AVerdictThatCameLateAndOneThatWasTakenBackCountOnce(t *testing.T) 
 	tunnel := r.entry(time.Second, who, "shop.example", "", r.ground("host", "allow", "host-only", "", 0, nil, nil), 0)
 	again := r.entry(2*time.Second, who, "shop.example", "", r.ground("host", "refuse", "not-http", "", 0, nil, nil), 0)
 	var id []byte
-	r.must(r.tx.QueryRow("SELECT id FROM entry WHERE seq = ?", tunnel).Scan(&id))
+	must.OK(r.t, r.tx.QueryRow("SELECT id FROM entry WHERE seq = ?", tunnel).Scan(&id))
 	r.set(again, "revises", id)
 	_, text := made(t, report.Query{}, r.file())
 	contains(t, text, "requests 2: 1 allowed, 0 refused by rule, 1 not judged", "which would be: 1 refused by rule", "50.0 % judged by their path, 50.0 % by their host alone")
@@ -194,9 +189,7 @@ func TestHeed_OddRecordsGiveSensibleReports(t *testing.T) {
 				func() error { return rep.WriteJSON(&bytes.Buffer{}) },
 				func() error { return rep.WriteCSV(&bytes.Buffer{}) },
 			} {
-				if err := write(); err != nil {
-					t.Error(err)
-				}
+				must.OK(t, write())
 			}
 		})
 	}
@@ -224,9 +217,8 @@ func TestHeed_WhoWaitsForATurnSetsNoClockBack(t *testing.T) {
 	who, free := r.asker("192.0.2.7", "newsbot", "x"), r.ground("path", "allow", "no-rule", "", 0, nil, nil)
 	r.entry(20*time.Second, who, "shop.example", "/came-later", free, 0)
 	r.set(r.entry(0, who, "shop.example", "/waited", free, 0), "waited", 21*time.Second/time.Microsecond)
-	if rep, _ := made(t, report.Query{}, r.file()); rep.ClockBack != 0 {
-		t.Errorf("the clock is said to have gone back %d times; a request only waited", rep.ClockBack)
-	}
+	rep, _ := made(t, report.Query{}, r.file())
+	must.True(t, rep.ClockBack == 0, "the clock is said to have gone back %d times; a request only waited", rep.ClockBack)
 }
 
 // Uploads are counted by client and site like downloads, and shown where there are any.
@@ -244,9 +236,8 @@ func TestHeed_UploadsAreReported(t *testing.T) {
 	contains(t, text, "uploaded 8.0 MiB of bodies, as clients sent them", "waited bytes uploaded newsbot 192.0.2.7 2 2 0 - 2.0 MiB 8.0 MiB")
 	var page, table bytes.Buffer
 	must.OK(t, errors.Join(rep.WriteHTML(&page), rep.WriteCSV(&table)))
-	if row := tableOf(t, table.Bytes())[1]; rep.Sites[0].BytesIn != 8<<20 || !slices.Contains(row, "8388608") {
-		t.Errorf("uploads of %d, %q", rep.Sites[0].BytesIn, row)
-	}
+	row := tableOf(t, table.Bytes())[1]
+	must.True(t, rep.Sites[0].BytesIn == 8<<20 && slices.Contains(row, "8388608"), "uploads of %d, %q", rep.Sites[0].BytesIn, row)
 	if !strings.Contains(page.String(), "data-l=\"uploaded\">8.0 MiB") || !strings.Contains(page.String(), "those of the requests 8.0 MiB") {
 		t.Error("the page has no uploads")
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/tools/audittest"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -35,16 +35,13 @@ func answers(t *testing.T, script string, arguments ...string) map[string]rows {
 	cmd := exec.Command("sqlite3", append([]string{"-json"}, arguments...)...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, script)
-	}
+	must.Need(t, err == nil, "%v\n%s\n%s", err, out, script)
 	all := map[string]rows{}
 	for part := range strings.SplitSeq(string(out), "-- ") {
 		name, text, _ := strings.Cut(part, "\n")
 		var list rows
-		if err := json.Unmarshal([]byte(cmp.Or(strings.TrimSpace(text), "[]")), &list); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, text)
-		}
+		err := json.Unmarshal([]byte(cmp.Or(strings.TrimSpace(text), "[]")), &list)
+		must.Need(t, err == nil, "%s: %v\n%s", name, err, text)
 		all[name] = list
 	}
 	return all
@@ -107,8 +104,7 @@ func inner(list rows, name, by string) (all rows) {
 func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	t.Parallel()
 	old := func(name string) string {
-		path := filepath.Join(t.TempDir(), name)
-		must.OK(t, os.WriteFile(path, fileText(t, "../store/testdata", name), 0o600))
+		path := testkit.Write(t, filepath.Join(t.TempDir(), name), string(fileText(t, "../store/testdata", name)))
 		return path
 	}
 	entries, _, _ := everything()
@@ -120,7 +116,7 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	few.add("exempt", few.micros(0), 2, "disk full")
 	few.add("event", few.micros(0), "robots", few.site("shop.example"), "NewsBot/1", 2, 200, nil)
 	_, err := few.tx.Exec("PRAGMA user_version = 4") // which has events
-	few.must(err)
+	must.OK(few.t, err)
 	who, free := few.asker("192.0.2.7", "newsbot", "x"), few.ground("path", "allow", "no-rule", "", 0, nil, nil)
 	for _, hour := range []time.Duration{5, -24000, 5} {
 		few.entry(hour*time.Hour, who, "shop.example", "/", free, 0)
@@ -137,11 +133,9 @@ func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 		"engine 2": {report.Query{}, []string{old("engine2.db")}}, "three": {report.Query{}, []string{day, old("layout2.db"), crawl}}, "a crawl": {report.Query{}, []string{crawl}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			records, err := store.Records(c.paths...)
-			must.OK(t, err)
+			records := must.Get(store.Records(c.paths...))(t)
 			c.query.Conduct = true
-			r, err := report.New(records, c.query, begun)
-			must.OK(t, err)
+			r := must.Get(report.New(records, c.query, begun))(t)
 			var text, script bytes.Buffer
 			must.OK(t, cmp.Or(r.WriteJSON(&text), report.WriteSQL(&script, r, records)))
 			var rep map[string]any

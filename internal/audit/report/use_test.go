@@ -15,6 +15,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/output/table"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -29,7 +30,7 @@ const (
 // purposeful adds a client with purposes.
 func (r *record) purposeful(client, token string, purposes ...string) int64 {
 	list, err := json.Marshal(purposes)
-	r.must(err)
+	must.OK(r.t, err)
 	return r.once("asker", client, nil, nil, "enforce", token, fmt.Sprintf("[%q]", token), 0, nil, nil, string(list))
 }
 
@@ -108,9 +109,7 @@ func TestReport_ByPurpose(t *testing.T) {
 	}
 	for _, p := range read.Use.Purposes {
 		for _, c := range p.Categories {
-			if sum := c.Allowed + c.Refused + c.Unknown; sum != p.Requests {
-				t.Errorf("%s, %s: %d of %d requests", p.Purpose, c.Category, sum, p.Requests)
-			}
+			must.Equal(t, c.Allowed+c.Refused+c.Unknown, p.Requests, "%s, %s: requests", p.Purpose, c.Category)
 		}
 	}
 }
@@ -124,22 +123,19 @@ func TestConduct_StatementsOnUseAreNoRules(t *testing.T) {
 		if c.Agent == "trainer" && c.Site == "https://open.example" {
 			want = 0.5 // /private/x of two pages
 		}
-		if c.BreachShare == nil || *c.BreachShare != want {
-			t.Errorf("%s at %s: %v, want %v", c.Agent, c.Site, c.BreachShare, want)
-		}
+		must.True(t, c.BreachShare != nil && *c.BreachShare == want,
+			"%s at %s: %v, want %v", c.Agent, c.Site, c.BreachShare, want)
 	}
 }
 
 func TestReport_WithoutPurposesHasNoChapterOfThem(t *testing.T) {
 	t.Parallel()
 	rep, text := made(t, report.Query{}, aDay(t))
-	if rep.Use != nil || strings.Contains(text, "purpose") || strings.Contains(text, "by sites\n") {
-		t.Errorf("%+v\n%s", rep.Use, text)
-	}
+	must.True(t, rep.Use == nil && !strings.Contains(text, "purpose") && !strings.Contains(text, "by sites\n"),
+		"%+v\n%s", rep.Use, text)
 	var page bytes.Buffer
-	if err := rep.WriteHTML(&page); err != nil || strings.Contains(page.String(), "purpose") {
-		t.Errorf("%v, the page has the chapter", err)
-	}
+	err := rep.WriteHTML(&page)
+	must.True(t, err == nil && !strings.Contains(page.String(), "purpose"), "%v, the page has the chapter", err)
 	dir := papered(t, report.Paper{}, aDay(t))
 	must.Lack(t, string(fileText(t, dir, "methods.txt")), "Content-Signal", "the methods are about signals")
 }
@@ -169,9 +165,8 @@ func TestPaper_ByPurpose(t *testing.T) {
 	}
 	must.Same(t, rows, want)
 	out, err := exec.Command("sqlite3", "-csv", "-header", "-readonly", path, ".read "+filepath.Join(dir, "purposes-2.sql")).CombinedOutput()
-	if got := tableOf(t, out); err != nil || !slices.EqualFunc(got, table, slices.Equal[[]string]) {
-		t.Errorf("%v: sqlite3 makes %s", err, out)
-	}
+	got := tableOf(t, out)
+	must.True(t, err == nil && slices.EqualFunc(got, table, slices.Equal[[]string]), "%v: sqlite3 makes %s", err, out)
 	codebook := string(fileText(t, dir, "codebook.csv"))
 	for _, column := range table[0][1:] {
 		must.Contain(t, codebook, "\npurposes,"+column+",", "the codebook has no purposes.%s", column)
@@ -186,24 +181,20 @@ func TestExport_HasWhatSitesState(t *testing.T) {
 		o, _ := rows[row][name].(map[string]any)
 		return o
 	}
-	if rows[0]["purpose"] != "training" || rows[4]["purpose"] != "search agent" || rows[7]["purpose"] != nil {
-		t.Errorf("the purposes are %v, %v and %v", rows[0]["purpose"], rows[4]["purpose"], rows[7]["purpose"])
-	}
+	must.True(t, rows[0]["purpose"] == "training" && rows[4]["purpose"] == "search agent" && rows[7]["purpose"] == nil,
+		"the purposes are %v, %v and %v", rows[0]["purpose"], rows[4]["purpose"], rows[7]["purpose"])
 	if object(0, "signals")["crawl"] != true || object(5, "page_signals")["page"] != "whole" || rows[5]["signals"] != nil {
 		t.Errorf("%v\n%v", rows[0], rows[5])
 	}
-	if rows[5]["site_status"] != 200.0 || rows[5]["late_reason"] != "signal" || rows[6]["site_answer"] != "priced" {
-		t.Errorf("%v\n%v", rows[5], rows[6])
-	}
+	must.True(t, rows[5]["site_status"] == 200.0 && rows[5]["late_reason"] == "signal" && rows[6]["site_answer"] == "priced",
+		"%v\n%v", rows[5], rows[6])
 }
 
 // The record of an older heed, of layout 2 and engine 2, and one of today are reported together.
 func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../store/testdata/engine2.db")
-	must.OK(t, err)
-	old := filepath.Join(t.TempDir(), "old.db")
-	must.OK(t, os.WriteFile(old, data, 0o600))
+	data := must.Get(os.ReadFile("../store/testdata/engine2.db"))(t)
+	old := testkit.Write(t, filepath.Join(t.TempDir(), "old.db"), string(data))
 	today := purposes(t)
 	alone, _ := made(t, report.Query{}, today)
 	for _, by := range []string{report.ByAgent, report.ByAddress, report.ByUser} {
@@ -219,25 +210,20 @@ func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 			columns[name] = true
 		}
 	}
-	if !columns["purpose"] || !columns["signals"] || len(exported(t, report.Query{}, old)) != 15 {
-		t.Errorf("the export of both has the columns %v", columns)
-	}
-	if _, err := store.Records(old, today); err != nil {
-		t.Error(err)
-	}
+	must.True(t, columns["purpose"] && columns["signals"] && len(exported(t, report.Query{}, old)) == 15,
+		"the export of both has the columns %v", columns)
+	must.Get(store.Records(old, today))(t)
 }
 
 // The manual has every field of an export, and no other.
 func TestExport_EveryFieldIsInTheManual(t *testing.T) {
 	t.Parallel()
-	manual, err := os.ReadFile("../../output/manual/record.md")
-	must.OK(t, err)
+	manual := must.Get(os.ReadFile("../../output/manual/record.md"))(t)
 	_, list, found := strings.Cut(string(manual), "`heed audit export`:\n\n")
 	list, _, _ = strings.Cut(list, "\n\n")
 	var out bytes.Buffer
-	if err := report.Export(t.Context(), []*store.Record{read(t, purposes(t))}, report.Query{}, table.NewWriter(&out)); err != nil || !found {
-		t.Fatal(err, found)
-	}
+	err := report.Export(t.Context(), read(t, purposes(t)), report.Query{}, table.NewWriter(&out))
+	must.Need(t, err == nil && found, "%v %v", err, found)
 	head, _, _ := strings.Cut(out.String(), "\n")
 	missing := map[string]bool{}
 	for name := range strings.SplitSeq(head, ",") {
@@ -249,9 +235,7 @@ func TestExport_EveryFieldIsInTheManual(t *testing.T) {
 		}
 		names, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		for name := range strings.SplitSeq(strings.TrimSuffix(names, ","), ", ") {
-			if !missing[name] {
-				t.Errorf("the manual has the field %q, which is none", name)
-			}
+			must.True(t, missing[name], "the manual has the field %q, which is none", name)
 			delete(missing, name)
 		}
 	}

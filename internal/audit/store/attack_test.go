@@ -96,9 +96,8 @@ func (m *made) change(random *rand.Rand, table table, column string, id int64) *
 		return nil // an affinity gave back what was there
 	}
 	proof := prove(m.t, m.path)
-	if proof.Whole {
-		m.t.Errorf("%s.%s of %d was changed from %#v to %#v, and verify finds nothing", table, column, id, old, now)
-	}
+	must.True(m.t, !proof.Whole,
+		"%s.%s of %d was changed from %#v to %#v, and verify finds nothing", table, column, id, old, now)
 	m.exec(write, old, at)
 	return proof.Damage
 }
@@ -232,29 +231,23 @@ func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
 	m.entries(500)
 	late := &Seal{Hash: m.before.hash.String()}
 	for _, seal := range []*Seal{early, late} {
-		if proof := prove(t, m.path, seal); !proof.Whole || !proof.Sealed[0].Found {
-			t.Errorf("the head %v is in the chain: %v", seal, proof.Damage)
-		}
+		proof := prove(t, m.path, seal)
+		must.True(t, proof.Whole && proof.Sealed[0].Found, "the head %v is in the chain: %v", seal, proof.Damage)
 	}
 	m.cut()
-	if proof := prove(t, m.path); proof.Whole {
-		t.Error("the end is missing, but not in counts")
-	}
+	proof := prove(t, m.path)
+	must.True(t, !proof.Whole, "the end is missing, but not in counts")
 	m.recount()
-	if proof := prove(t, m.path); !proof.Whole {
-		t.Errorf("an end that is missing looks like an earlier moment, but %v", proof.Damage)
-	}
-	if proof := prove(t, m.path, late); proof.Whole || proof.Sealed[0].Found {
-		t.Error("the last commit was removed and its head is found")
-	}
-	if proof := prove(t, m.path, early); !proof.Whole {
-		t.Errorf("all up to the early head is there: %v", proof.Damage)
-	}
+	proof = prove(t, m.path)
+	must.True(t, proof.Whole, "an end that is missing looks like an earlier moment, but %v", proof.Damage)
+	proof = prove(t, m.path, late)
+	must.True(t, !proof.Whole && !proof.Sealed[0].Found, "the last commit was removed and its head is found")
+	proof = prove(t, m.path, early)
+	must.True(t, proof.Whole, "all up to the early head is there: %v", proof.Damage)
 	other := newMade(t)
 	other.random = rand.New(rand.NewPCG(7, 8))
-	if proof := prove(t, other.entries(1000).path, early); proof.Whole || proof.Sealed[0].Found {
-		t.Error("the chain was made anew and the head of the old one is found")
-	}
+	proof = prove(t, other.entries(1000).path, early)
+	must.True(t, !proof.Whole && !proof.Sealed[0].Found, "the chain was made anew and the head of the old one is found")
 }
 
 // cut removes the last commit with all it covers.

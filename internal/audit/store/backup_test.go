@@ -29,9 +29,8 @@ func TestHeed_ABackupHasAllThatWasDecidedBefore(t *testing.T) {
 		clients.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				e := asked(p, fmt.Sprintf("/%d", n))
-				if err := w.Decided(e); err != nil {
-					t.Error(err)
-				}
+				err := w.Decided(e)
+				must.True(t, err == nil, "%v", err)
 				w.Ended(e)
 				_ = w.Complete()
 			}
@@ -42,19 +41,14 @@ func TestHeed_ABackupHasAllThatWasDecidedBefore(t *testing.T) {
 	proof, err := store.Backup(ctx, path, to, nil)
 	stop()
 	clients.Wait()
-	if err != nil || !proof.Whole {
-		t.Fatalf("%+v, %v", proof, err)
-	}
+	must.Need(t, err == nil && proof.Whole, "%+v, %v", proof, err)
 	must.Equal(t, count(t, view(t, to), "SELECT count(*) FROM entry WHERE id = ?", last.ID[:]), 1, "what was decided before the backup is not in it")
-	if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the backup has the mode %v: %v", info.Mode(), err)
-	}
-	if _, err := store.Backup(context.Background(), path, to, nil); err == nil || !strings.Contains(err.Error(), "is there already") {
-		t.Errorf("a second backup under the same name: %v", err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".heed-backup-*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	info, err := os.Stat(to)
+	must.True(t, err == nil && info.Mode().Perm() == 0o600, "the backup has the mode %v: %v", info.Mode(), err)
+	_, err = store.Backup(context.Background(), path, to, nil)
+	must.True(t, err != nil && strings.Contains(err.Error(), "is there already"), "a second backup under the same name: %v", err)
+	left, _ := filepath.Glob(filepath.Join(dir, ".heed-backup-*"))
+	must.True(t, len(left) == 0, "left behind: %v", left)
 }
 
 // entries are the numbers of the entries in all files, with the file of each.
@@ -62,8 +56,7 @@ func entries(t *testing.T, records []*store.Record) string {
 	t.Helper()
 	var all []string
 	for _, r := range records {
-		reader, err := r.Read(t.Context())
-		must.OK(t, err)
+		reader := must.Get(r.Read(t.Context()))(t)
 		n := 0
 		must.OK(t, reader.Entries(&store.Filter{}, func(*store.Entry) error { n++; return nil }))
 		reader.Close()
@@ -78,15 +71,12 @@ func entries(t *testing.T, records []*store.Record) string {
 // decisions returns the rows of the view decisions.
 func decisions(t *testing.T, record *store.Record) (all []map[string]any) {
 	t.Helper()
-	r, err := record.Read(t.Context())
-	must.OK(t, err)
+	r := must.Get(record.Read(t.Context()))(t)
 	defer r.Close()
-	rows, err := r.Decisions(&store.Filter{})
-	must.OK(t, err)
+	rows := must.Get(r.Decisions(&store.Filter{}))(t)
 	defer rows.Close()
 	for {
-		values, err := rows.Next()
-		must.OK(t, err)
+		values := must.Get(rows.Next())(t)
 		if values == nil {
 			return all
 		}
@@ -139,8 +129,7 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 		{[]string{recent, old, path}, "old.db:1-10(10) audit.db:11-18(8)"},
 		{[]string{old, recent}, "old.db:1-10(10) recent.db:11-15(5)"},
 	} {
-		records, err := store.Records(c.files...)
-		must.OK(t, err)
+		records := must.Get(store.Records(c.files...))(t)
 		must.Equal(t, entries(t, records), c.want, "%v", c.files)
 	}
 }
@@ -158,9 +147,7 @@ func TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed(t *testing.T) {
 		must.OK(t, open(t, file, store.Options{Heed: "test"}).Close(""))
 	}
 	records, err := store.Records(path, other)
-	if err == nil || !strings.Contains(err.Error(), "they differ at commit") {
-		t.Errorf("%v, %v", records, err)
-	}
+	must.Fail(t, err, "they differ at commit", records)
 }
 
 // TestHeed_ARecordIsReadTogetherWithItsTail: after a kill.
@@ -173,11 +160,8 @@ func TestHeed_ARecordIsReadTogetherWithItsTail(t *testing.T) {
 	}
 	killed := copyOf(t, path)
 	w.Close("")
-	records, err := store.Records(killed)
-	must.OK(t, err)
-	if got := entries(t, records); got != "audit.db:1-7(7)" {
-		t.Error(got)
-	}
+	records := must.Get(store.Records(killed))(t)
+	must.Equal(t, entries(t, records), "audit.db:1-7(7)")
 }
 
 // TestHeed_AFalseViewDeceivesNoCommandOfHeed: the views in a file are no part of
@@ -188,12 +172,10 @@ func TestHeed_AFalseViewDeceivesNoCommandOfHeed(t *testing.T) {
 	w := open(t, path, store.Options{Heed: "test"})
 	must.OK(t, w.Decided(asked(policy("site.test"), "/private/x")))
 	must.OK(t, w.Close(""))
-	db, err := sql.Open("sqlite", path)
-	must.OK(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	must.Get(db.Exec("DROP VIEW decisions; CREATE VIEW decisions AS SELECT seq, 'allow' AS verdict FROM entry"))(t)
-	records, err := store.Records(path)
-	must.OK(t, err)
+	records := must.Get(store.Records(path))(t)
 	if rows := decisions(t, records[0]); len(rows) != 1 || rows[0]["verdict"] != "refuse" || rows[0]["rule"] != "Disallow: /private" {
 		t.Error("a view in the file was believed")
 	}

@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_ACommitIsSpeltAsItsRowInTheTable(t *testing.T) {
@@ -14,8 +16,7 @@ func TestHeed_ACommitIsSpeltAsItsRowInTheTable(t *testing.T) {
 			row[13] = pruned
 		}
 		want, err := appendRow(nil, commits, row)
-		if got := c.appendBefore(nil); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("spelt %x, want %x (%v)", got, want, err)
-		}
+		got := c.appendBefore(nil)
+		must.True(t, err == nil && bytes.Equal(got, want), "spelt %x, want %x (%v)", got, want, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,11 +39,9 @@ func withGap(t *testing.T, path string) {
 // gapsIn returns the number of gaps in the records at paths that filter selects.
 func gapsIn(t *testing.T, filter store.Filter, paths ...string) (n int) {
 	t.Helper()
-	records, err := store.Records(paths...)
-	must.OK(t, err)
+	records := must.Get(store.Records(paths...))(t)
 	for _, record := range records {
-		r, err := record.Read(t.Context())
-		must.OK(t, err)
+		r := must.Get(record.Read(t.Context()))(t)
 		must.OK(t, r.Counted(&filter, func(c *store.Counted) {
 			if c.Gap != nil {
 				n++
@@ -62,9 +59,8 @@ func TestCounted_AGapIsInEachWindowThatHasAPartOfIt(t *testing.T) {
 	for _, c := range []struct{ from, to, gaps int }{
 		{0, 24, 1}, {13, 15, 1}, {12, 14, 1}, {14, 16, 1}, {14, 15, 1}, {10, 13, 0}, {16, 17, 0},
 	} {
-		if got := gapsIn(t, store.Filter{From: hour(c.from), To: hour(c.to)}, path); got != c.gaps {
-			t.Errorf("from %d:00 to %d:00 there are %d gaps, want %d", c.from, c.to, got, c.gaps)
-		}
+		got := gapsIn(t, store.Filter{From: hour(c.from), To: hour(c.to)}, path)
+		must.True(t, got == c.gaps, "from %d:00 to %d:00 there are %d gaps, want %d", c.from, c.to, got, c.gaps)
 	}
 }
 
@@ -74,12 +70,9 @@ func TestRecords_AGapIsNotLeftOut(t *testing.T) {
 	all := theDecisions(3)
 	own, run := written(t, all...), written(t, all[1])
 	withGap(t, run)
-	if n := gapsIn(t, store.Filter{}, own, run); n != 1 {
-		t.Errorf("there are %d gaps, want 1", n)
-	}
-	if got := countedIn(t, own, run); got[own] != 3 || got[run] != 0 {
-		t.Errorf("read are %v", got)
-	}
+	must.Equal(t, gapsIn(t, store.Filter{}, own, run), 1, "gaps")
+	got := countedIn(t, own, run)
+	must.True(t, got[own] == 3 && got[run] == 0, "read are %v", got)
 }
 
 // Of a decision that two records have with different contents, one has been changed: which
@@ -90,9 +83,7 @@ func TestRecords_OneDecisionWithTwoContentsIsAnError(t *testing.T) {
 	own, run := written(t, all...), written(t, all[1:]...)
 	execute(t, run, "UPDATE ground SET verdict = 'refuse', reason = 'rule'")
 	for _, paths := range [][]string{{own, run}, {run, own}} {
-		if _, err := store.Records(paths...); err == nil || !strings.Contains(err.Error(), "different contents") {
-			t.Errorf("it is not reported: %v", err)
-		}
+		must.Fail(t, must.Err(store.Records(paths...)), "different contents", "it is not reported")
 	}
 }
 
@@ -113,26 +104,19 @@ func TestRecords_ARevisionCountsOnceOverCopies(t *testing.T) {
 	must.OK(t, errors.Join(w.Decided(all[2]), w.Close("")))
 	execute(t, path, "DELETE FROM entry WHERE seq = 1")
 	records, err := store.Records(path, earlier)
-	if err != nil || len(records) != 2 {
-		t.Fatalf("%d records, %v", len(records), err)
-	}
+	must.Need(t, err == nil && len(records) == 2, "%d records, %v", len(records), err)
 	requests, hosts := 0, int64(0)
 	for _, record := range records {
-		r, err := record.Read(t.Context())
-		must.OK(t, err)
+		r := must.Get(record.Read(t.Context()))(t)
 		defer r.Close()
 		must.OK(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }))
-		rows, _, err := r.Table("record", &store.Filter{}, 1)
-		must.OK(t, err)
-		values, err := rows.Next()
-		must.OK(t, err)
+		rows, _ := must.Two(r.Table("record", &store.Filter{}, 1))(t)
+		values := must.Get(rows.Next())(t)
 		n, _ := values[6].(int64)
 		hosts += n
 		rows.Close()
 	}
-	if requests != 2 || hosts != 2 {
-		t.Errorf("%d requests, and %d in the tables, want 2", requests, hosts)
-	}
+	must.True(t, requests == 2 && hosts == 2, "%d requests, and %d in the tables, want 2", requests, hosts)
 }
 
 // The record of a heed has a decision that the record of the run could not take: the
@@ -148,9 +132,8 @@ func TestRequests_OneRefusedByAnotherRecorderHasFailed(t *testing.T) {
 	must.OK(t, w.Close(""))
 	r := reader(t, path)
 	must.OK(t, r.Requests(&store.Filter{}, false, func(q *store.Request) error {
-		if !q.Failed || reason.ClassOf(rules.Allow, rules.ReasonNoRule, q.Failed) != reason.Failed {
-			t.Errorf("it counts as allowed: %+v", q)
-		}
+		must.True(t, q.Failed && reason.ClassOf(rules.Allow, rules.ReasonNoRule, q.Failed) == reason.Failed,
+			"it counts as allowed: %+v", q)
 		return nil
 	}))
 }

@@ -74,8 +74,7 @@ func (m *mixed) killed(w *Writer) string {
 // mustConnect connects to a record that no heed has open.
 func mustConnect(t *testing.T, path string) *conn {
 	t.Helper()
-	c, err := connect(path, "rwc")
-	must.OK(t, err)
+	c := must.Get(connect(path, "rwc"))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -89,9 +88,8 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 	begin := time.Now().Add(-2 * time.Hour).Truncate(time.Hour)
 	whole := func(when string) {
 		t.Helper()
-		if proof := prove(t, path); !proof.Whole {
-			t.Fatalf("%s: %v", when, proof.Damage)
-		}
+		proof := prove(t, path)
+		must.Need(t, proof.Whole, "%s: %v", when, proof.Damage)
 	}
 	for part := range 4 {
 		w := mustOpen(t, path, Options{})
@@ -115,9 +113,8 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 		"as many":    "SELECT (SELECT sum(requests) FROM counts) = (SELECT count(*) FROM standing)",
 		"with class": "SELECT count(*) FROM counts JOIN ground ON id = ground WHERE verdict = 'would-refuse' AND requests > 0",
 	} {
-		if n, err := db.integer(query); n < 1 || err != nil {
-			t.Errorf("%s: %d, %v", what, n, err)
-		}
+		n, err := db.integer(query)
+		must.True(t, n >= 1 && err == nil, "%s: %d, %v", what, n, err)
 	}
 	db.Close()
 	b, err := openDatabase(path, begin, "", "")
@@ -125,17 +122,14 @@ func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
 	defer b.close()
 	p := &pruner{db: b, limits: limits{keep: time.Minute}, tail: func() int64 { return 0 }, newPart: func() {}}
 	for more := true; more; {
-		if more, err = p.step(time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		more, err = p.step(time.Now().Add(time.Hour))
+		must.Need(t, err == nil, "%v", err)
 		whole("while it is pruned")
 	}
-	if n, err := b.integer("SELECT count(*) FROM entry"); n == 0 || n > 400 || err != nil {
-		t.Errorf("%d decisions are left, %v", n, err)
-	}
-	if n, err := b.integer("SELECT count(*) FROM counts WHERE period < (SELECT min(time) FROM entry) / " + fmt.Sprint(countPeriod)); n != 0 || err != nil {
-		t.Errorf("%d rows are left of removed decisions, %v", n, err)
-	}
+	n, err := b.integer("SELECT count(*) FROM entry")
+	must.True(t, n != 0 && n <= 400 && err == nil, "%d decisions are left, %v", n, err)
+	n, err = b.integer("SELECT count(*) FROM counts WHERE period < (SELECT min(time) FROM entry) / " + fmt.Sprint(countPeriod))
+	must.True(t, n == 0 && err == nil, "%d rows are left of removed decisions, %v", n, err)
 }
 
 // Whatever is changed in counts is found.
@@ -153,8 +147,7 @@ func TestVerify_CountsThatWereChanged(t *testing.T) {
 		query := strings.Replace(change, "rowid_of", "(period, asker, site, ground, failed) = (SELECT period, asker, site, ground, failed FROM counts WHERE requests > 0 LIMIT 1)", 1)
 		must.Get(c.Exec(query))(t)
 		c.Close()
-		if proof := prove(t, path); proof.Whole {
-			t.Errorf("%s is not found", change)
-		}
+		proof := prove(t, path)
+		must.True(t, !proof.Whole, "%s is not found", change)
 	}
 }

@@ -43,27 +43,20 @@ func TestRecord_WhatIsBesideADecision(t *testing.T) {
 	r := reader(t, path)
 	err := r.Entries(&store.Filter{}, func(d *store.Entry) error {
 		c, err := r.Client(d.Client)
-		if err != nil || !slices.Equal(c.AlsoObey, e.AlsoObey) {
-			t.Errorf("obeys %v, %v", c.AlsoObey, err)
-		}
+		must.True(t, err == nil && slices.Equal(c.AlsoObey, e.AlsoObey), "obeys %v, %v", c.AlsoObey, err)
 		if d.Turn != 3_000_000 || d.Waited != 5_000_000 || !d.Outcome.Elsewhere || d.Outcome.FromSite || d.Outcome.Status != 0 {
 			t.Errorf("%+v %+v", d, d.Outcome)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	must.OK(t, err)
 	proof, err := store.Verify(t.Context(), path, nil, nil)
-	if err != nil || !proof.Whole || proof.Rows["event"] != 3 {
-		t.Errorf("%+v, %v", proof, err)
-	}
+	must.True(t, err == nil && proof.Whole && proof.Rows["event"] == 3, "%+v, %v", proof, err)
 	db := view(t, path)
 	for i, e := range events {
 		where := fmt.Sprintf("id = %d AND (time, kind, coalesce(name, ''), count, coalesce(status, 0), coalesce(detail, '')) = (%d, '%s', '%s', %d, %d, '%s')", i+1, e.Time.UnixMicro(), e.Kind, e.Name, e.Count, e.Status, e.Detail)
 		must.Equal(t, count(t, db, "SELECT count(*) FROM event WHERE "+where), 1, "no event has %s", where)
 	}
-	if n := count(t, db, "SELECT count(*) FROM decisions WHERE also_obey = 'Other-Bot Third' AND turn_s = 3 AND waited_s = 5 AND status = 0 AND from_site IS NULL"); n != 1 {
-		t.Errorf("the view has %d", n)
-	}
+	n := count(t, db, "SELECT count(*) FROM decisions WHERE also_obey = 'Other-Bot Third' AND turn_s = 3 AND waited_s = 5 AND status = 0 AND from_site IS NULL")
+	must.True(t, n == 1, "the view has %d", n)
 }

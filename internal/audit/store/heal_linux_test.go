@@ -50,9 +50,8 @@ func (b *beset) decide(n int) {
 
 func (b *beset) complete(want bool) {
 	b.t.Helper()
-	if err := b.Complete(); (err == nil) != want {
-		b.t.Fatalf("Complete: %v\n%s", err, &b.log)
-	}
+	err := b.Complete()
+	must.Need(b.t, (err == nil) == want, "Complete: %v\n%s", err, &b.log)
 }
 
 // ended closes the record and fails the test unless it is whole and has what was accepted.
@@ -68,9 +67,7 @@ func (b *beset) ended() *Proof {
 func without(t *testing.T, path, sql string) {
 	t.Helper()
 	out, err := osexec.Command("sqlite3", "-vfs", "unix-none", path, "PRAGMA locking_mode = EXCLUSIVE; "+sql).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v", out, err)
-	}
+	must.OK(t, err, out)
 }
 
 // When another program removes, replaces or cuts a file beside audit.db, heed opens it again:
@@ -101,8 +98,7 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBeset(t, 30)
-			record, err := OpenRecord(b.path)
-			must.OK(t, err)
+			record := must.Get(OpenRecord(b.path))(t)
 			page, ended := make(chan error, 1), make(chan struct{})
 			go func() { // reads until it is ended
 				defer close(ended)
@@ -124,9 +120,8 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 			b.complete(true)
 			<-ended
 			b.decide(5)
-			if b.accepted != 42-refused || refused == 0 || b.Err() != nil {
-				t.Errorf("%d were accepted, %d refused; %v", b.accepted, refused, b.Err())
-			}
+			must.True(t, b.accepted == 42-refused && refused != 0 && b.Err() == nil,
+				"%d were accepted, %d refused; %v", b.accepted, refused, b.Err())
 			if latest, n := b.Healings(); n != 1 || len(latest) != 1 || latest[0].Refused != int64(refused) || strings.Contains(latest[0].Why, "restart") {
 				t.Errorf("%d healings, %+v; %d were refused", n, latest, refused)
 			}
@@ -134,21 +129,18 @@ func TestHeed_ItHealsARecordWhoseFilesWereRemoved(t *testing.T) {
 			must.OK(t, err)
 			r.Close()
 			proof := b.ended()
-			if len(proof.Gaps) != 1 || proof.Gaps[0].Refused != int64(refused) {
-				t.Errorf("the gaps are %+v; %d were refused", proof.Gaps, refused)
-			}
-			if n := strings.Count(b.log.String(), "nothing is lost"); n != 1 {
-				t.Errorf("the log reports %d healings:\n%s", n, &b.log)
-			}
+			must.True(t, len(proof.Gaps) == 1 && proof.Gaps[0].Refused == int64(refused),
+				"the gaps are %+v; %d were refused", proof.Gaps, refused)
+			n := strings.Count(b.log.String(), "nothing is lost")
+			must.True(t, n == 1, "the log reports %d healings:\n%s", n, &b.log)
 			var kinds string
 			var count int64
 			if r, err = record.Read(t.Context()); err == nil {
 				err = r.row("SELECT group_concat(kind), sum(count) FROM event", &kinds, &count)
 				r.Close()
 			}
-			if err != nil || kinds != string(audit.Healed) || count != int64(refused) {
-				t.Errorf("the record has the events %s of %d, %v", kinds, count, err)
-			}
+			must.True(t, err == nil && kinds == string(audit.Healed) && count == int64(refused),
+				"the record has the events %s of %d, %v", kinds, count, err)
 		})
 	}
 }
@@ -184,9 +176,7 @@ func TestHeed_AForeignCommitSurvivesHealing(t *testing.T) {
 			}
 			out, err := osexec.Command("sqlite3", b.path, "PRAGMA integrity_check; SELECT count(*) FROM decisions; SELECT value FROM about WHERE key = 'created'; SELECT count(*) FROM sqlite_schema WHERE name = 'foreign_table'").CombinedOutput()
 			text := string(out)
-			if !strings.HasPrefix(text, fmt.Sprintf("ok\n%d\n", b.accepted)) {
-				t.Errorf("%s, %v", out, err)
-			}
+			must.True(t, strings.HasPrefix(text, fmt.Sprintf("ok\n%d\n", b.accepted)), "%s, %v", out, err)
 			if strings.Contains(c.sql, "foreign_table") && !strings.HasSuffix(text, "\n1\n") || strings.Contains(c.sql, "2001") && !strings.Contains(text, "2001-01-01") {
 				t.Errorf("the foreign commit is gone: %s", out)
 			}
@@ -221,12 +211,10 @@ func TestHeed_ItHealsWhenNoProgramHasTheRemovedFiles(t *testing.T) {
 	b.decide(5)
 	b.complete(true)
 	since.end()
-	if _, n := b.Healings(); n != 2 {
-		t.Errorf("%d healings", n)
-	}
-	if proof := b.ended(); len(proof.Gaps) != 2 {
-		t.Errorf("the gaps are %+v", proof.Gaps)
-	}
+	_, n := b.Healings()
+	must.True(t, n == 2, "%d healings", n)
+	proof := b.ended()
+	must.True(t, len(proof.Gaps) == 2, "the gaps are %+v", proof.Gaps)
 }
 
 // Where the system has no lock that other descriptors leave alone, heed stops as soon as a
@@ -245,9 +233,7 @@ func TestHeed_WithoutALockOfItsOwnItStops(t *testing.T) {
 	left := filepath.Join(t.TempDir(), "audit.db") // without the index that this process still has
 	write(t, left, mustRead(t, b.path))
 	out, err := osexec.Command("sqlite3", left, "PRAGMA integrity_check; SELECT count(*) FROM decisions; SELECT n FROM foreign_table").CombinedOutput()
-	if string(out) != "ok\n20\n7\n" {
-		t.Errorf("%s, %v", out, err)
-	}
+	must.True(t, string(out) == "ok\n20\n7\n", "%s, %v", out, err)
 }
 
 // While a reader keeps decisions in the write-ahead log alone, the tail keeps them too, until
@@ -269,12 +255,10 @@ func TestHeed_TheTailKeepsWhatAReaderKeepsInTheLog(t *testing.T) {
 		must.OK(t, errors.Join(os.Remove(b.path+"-wal"), os.Remove(b.path+"-shm")))
 		b.complete(false)
 		b.decide(1)
-		if b.accepted != 25 || b.Err() == nil || !strings.Contains(b.Err().Error(), "lost: restart heed") {
-			t.Errorf("%d were accepted; %v", b.accepted, b.Err())
-		}
-		if err := b.Close(""); err == nil {
-			t.Error("it ends well")
-		}
+		must.True(t, b.accepted == 25 && b.Err() != nil && strings.Contains(b.Err().Error(), "lost: restart heed"),
+			"%d were accepted; %v", b.accepted, b.Err())
+		err := b.Close("")
+		must.True(t, err != nil, "it ends well")
 		if kept > 0 {
 			b.Writer = mustOpen(t, b.path, Options{})
 			b.ended()
@@ -295,9 +279,8 @@ func TestWriter_TheTailIsNotEmptiedForALogThatIsGone(t *testing.T) {
 	number := b.wal.Number
 	before := b.tailOctets()
 	must.OK(t, os.Remove(b.path+"-wal"))
-	if err := b.dropSpent(number); err == nil || b.tailOctets() != before {
-		t.Errorf("%v; %d octets of %d are left", err, b.tailOctets(), before)
-	}
+	err := b.dropSpent(number)
+	must.True(t, err != nil && b.tailOctets() == before, "%v; %d octets of %d are left", err, b.tailOctets(), before)
 	b.completing.Unlock()
 	b.complete(true)
 	b.ended()
@@ -331,13 +314,10 @@ func TestHeed_ItHealsAtMostSixTimesAnHour(t *testing.T) {
 	if b.accepted != 10 || b.Err() == nil || !strings.Contains(b.Err().Error(), "7 times within an hour: end the program that does it, and restart heed") {
 		t.Errorf("%d accepted; %v", b.accepted, b.Err())
 	}
-	if err := b.Close(""); err == nil {
-		t.Error("it ends well")
-	}
+	err := b.Close("")
+	must.True(t, err != nil, "it ends well")
 	w := mustOpen(t, b.path, Options{})
-	if err := w.Decided(request(1)); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, w.Decided(request(1)))
 	b.Writer, b.accepted = w, b.accepted+1
 	b.ended()
 }

@@ -24,8 +24,7 @@ type shell struct {
 func holding(t *testing.T, path, sql string) *shell {
 	t.Helper()
 	s := &shell{t: t, cmd: osexec.Command("sqlite3", path)}
-	in, err := s.cmd.StdinPipe()
-	must.OK(t, err)
+	in := must.Get(s.cmd.StdinPipe())(t)
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -79,16 +78,14 @@ func TestHeed_DecisionsGoOnWhileAnotherProgramHoldsTheRecord(t *testing.T) {
 				_ = b.Complete()
 			}
 			b.decide(20)
-			if want := fmt.Sprintf(c.names, other.cmd.Process.Pid); b.Held() == nil || !strings.HasPrefix(b.Held().Error(), want) {
-				t.Errorf("it reports %v\nwant %s", b.Held(), want)
-			}
+			want := fmt.Sprintf(c.names, other.cmd.Process.Pid)
+			must.True(t, b.Held() != nil && strings.HasPrefix(b.Held().Error(), want), "it reports %v\nwant %s", b.Held(), want)
 			if b.Err() != nil || b.Waiting() == 0 {
 				t.Errorf("%d octets wait; %v", b.Waiting(), b.Err())
 			}
 			before := b.accepted
-			if size := sizeOf(t, b.path+"-wal"); c.sql == longReader && size > b.maxLog+1<<20 {
-				t.Errorf("the log has %d octets", size)
-			}
+			size := sizeOf(t, b.path+"-wal")
+			must.True(t, c.sql != longReader || size <= b.maxLog+1<<20, "the log has %d octets", size)
 			other.end()
 			b.complete(true)
 			b.decide(1)
@@ -102,8 +99,7 @@ func TestHeed_DecisionsGoOnWhileAnotherProgramHoldsTheRecord(t *testing.T) {
 
 func sizeOf(t *testing.T, path string) int64 {
 	t.Helper()
-	info, err := os.Stat(path)
-	must.OK(t, err)
+	info := must.Get(os.Stat(path))(t)
 	return info.Size()
 }
 
@@ -121,15 +117,11 @@ func TestHeed_OtherProgramsMayVacuumAndCheckpoint(t *testing.T) {
 		b.decide(5)
 		b.complete(true)
 	}
-	if after := sizeOf(t, b.path); after >= before {
-		t.Errorf("the file has %d octets, before %d", after, before)
-	}
-	if _, n := b.Healings(); n > 0 || b.accepted != 35 {
-		t.Errorf("%d healings, %d accepted", n, b.accepted)
-	}
+	after := sizeOf(t, b.path)
+	must.True(t, after < before, "the file has %d octets, before %d", after, before)
+	_, n := b.Healings()
+	must.True(t, n == 0 && b.accepted == 35, "%d healings, %d accepted", n, b.accepted)
 	other.end()
 	b.ended()
-	if b.log.Len() > 0 {
-		t.Errorf("the log has %s", &b.log)
-	}
+	must.True(t, b.log.Len() == 0, "the log has %s", &b.log)
 }

@@ -27,18 +27,14 @@ func TestHeed_AnyTextIsKeptAsItIs(t *testing.T) {
 	w.Ended(e)
 	must.OK(t, w.Close(""))
 	proof, err := store.Verify(t.Context(), path, nil, nil)
-	if err != nil || !proof.Whole {
-		t.Fatalf("not whole: %+v, %v", proof, err)
-	}
+	must.Need(t, err == nil && proof.Whole, "not whole: %+v, %v", proof, err)
 	db := view(t, path)
 	var rule, agent, method, why string
 	var target []byte
 	must.OK(t, db.QueryRow("SELECT rule, user_agent, method, error, target FROM entry JOIN ground ON ground.id = ground JOIN asker ON asker.id = asker JOIN outcome ON entry = seq").
 		Scan(&rule, &agent, &method, &why, &target))
 	for _, got := range []string{strings.TrimPrefix(rule, "Disallow: /"), agent, method, why, strings.TrimPrefix(string(target), "/")} {
-		if got != hostile {
-			t.Errorf("%q is kept as %q", hostile, got)
-		}
+		must.Equal(t, got, hostile, "%q, kept", hostile)
 	}
 }
 
@@ -55,14 +51,11 @@ func TestHeed_WhatClientsAndSitesChooseIsBounded(t *testing.T) {
 	w.Ended(e)
 	must.OK(t, w.Close(""))
 	db := view(t, path)
-	if n := count(t, db, "SELECT length(target) FROM entry"); n != len(long)+1 {
-		t.Errorf("the target has %d octets", n)
-	}
+	n := count(t, db, "SELECT length(target) FROM entry")
+	must.True(t, n == len(long)+1, "the target has %d octets", n)
 	for _, column := range []string{"user_agent", "user", "sent", "sent_from", "method", "page", "part", "detail", "error"} {
 		n := count(t, db, "SELECT max(length("+column+")) FROM entry JOIN ground ON ground.id = ground JOIN asker ON asker.id = asker JOIN outcome ON entry = seq")
-		if n != 4096+len("...") {
-			t.Errorf("%s has %d octets", column, n)
-		}
+		must.True(t, n == 4096+len("..."), "%s has %d octets", column, n)
 	}
 }
 
@@ -79,13 +72,10 @@ func TestHeed_ARobotsTxtIsStoredOnceByEachRun(t *testing.T) {
 		must.OK(t, w.Close(""))
 	}
 	db := view(t, path)
-	if n := count(t, db, "SELECT count(*) FROM body"); n != 3 {
-		t.Errorf("three runs of two sites with the same file have it %d times", n)
-	}
+	must.Equal(t, count(t, db, "SELECT count(*) FROM body"), 3, "copies of the file of three runs and two sites")
 	var sum []byte
-	if err := db.QueryRow("SELECT sha256 FROM body").Scan(&sum); err != nil || !bytes.Equal(sum, digestOf(robots)) {
-		t.Errorf("under the digest %x (%v)", sum, err)
-	}
+	err := db.QueryRow("SELECT sha256 FROM body").Scan(&sum)
+	must.True(t, err == nil && bytes.Equal(sum, digestOf(robots)), "under the digest %x (%v)", sum, err)
 }
 
 func digestOf(b []byte) []byte {

@@ -17,8 +17,7 @@ import (
 // overwrite puts octets into the file at path.
 func overwrite(t *testing.T, path string, at int64, octets []byte) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must.OK(t, err)
+	f := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 	defer f.Close()
 	must.Get(f.WriteAt(octets, at))(t)
 }
@@ -77,13 +76,11 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 					w.io.Lock()
 					w.checked = w.checked.Add(-presentEvery)
 					w.io.Unlock()
-					if err := w.Decided(request(99)); err == nil || w.Err() == nil {
-						t.Fatalf("a decision was accepted: %v; the record is %v", err, w.Err())
-					}
+					err := w.Decided(request(99))
+					must.Need(t, err != nil && w.Err() != nil, "a decision was accepted: %v; the record is %v", err, w.Err())
 				}
-				if err := w.Close(""); (err != nil) != (run == 1) {
-					t.Errorf("run %d ended with %v", run, err)
-				}
+				err := w.Close("")
+				must.True(t, (err != nil) == (run == 1), "run %d ended with %v", run, err)
 			}
 			var log bytes.Buffer
 			path = laterKilled(t, path)
@@ -97,9 +94,8 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 			if n := entries(t, path); n != want || !strings.Contains(proof.Follows, c.lost) || (c.lost != "") != strings.Contains(log.String(), "lost=14") {
 				t.Errorf("%d decisions, want %d; it continues %q\n%s", n, want, proof.Follows, &log)
 			}
-			if c.lost == "" && name != "tail emptied" && (len(proof.Gaps) != 1 || proof.Gaps[0].Refused != 1) {
-				t.Errorf("the gap is not recorded: %+v", proof.Gaps)
-			}
+			must.True(t, c.lost != "" || name == "tail emptied" || len(proof.Gaps) == 1 && proof.Gaps[0].Refused == 1,
+				"the gap is not recorded: %+v", proof.Gaps)
 		})
 	}
 }
@@ -108,9 +104,7 @@ func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
 func proofOf(t *testing.T, path string) *Proof {
 	t.Helper()
 	proof, err := Verify(t.Context(), path, nil, nil)
-	if err != nil || !proof.Whole {
-		t.Fatalf("not whole: %+v, %v", proof, err)
-	}
+	must.Need(t, err == nil && proof.Whole, "not whole: %+v, %v", proof, err)
 	return proof
 }
 
@@ -118,9 +112,7 @@ func proofOf(t *testing.T, path string) *Proof {
 func TestHeed_NothingWaitsInADamagedTail(t *testing.T) {
 	t.Parallel()
 	path := begun(t, 3)
-	if n := proofOf(t, path).Waiting; n != 3 {
-		t.Fatalf("%d decisions wait", n)
-	}
+	must.Is(t, proofOf(t, path).Waiting, 3, "decisions that wait")
 	overwrite(t, path+".tail", wal.Start+wal.BlockStart+3, []byte{0xff})
 	must.Equal(t, proofOf(t, path).Waiting, 0, "decisions are said to be added by the next start")
 }
@@ -175,12 +167,8 @@ func TestHeed_ADamagedRecordIsMovedAsideAndFollowed(t *testing.T) {
 				t.Errorf("%d decisions, want %d; it continues %q", n, c.entries, proof.Follows)
 			}
 			aside := strings.TrimSuffix(path, ".db") + ".damaged.db"
-			if _, err := os.Stat(aside); err != nil {
-				t.Error(err)
-			}
-			if c.entries == 0 && !bytes.Equal(mustRead(t, aside+".tail"), tail) {
-				t.Error("the tail was not kept")
-			}
+			must.Get(os.Stat(aside))(t)
+			must.True(t, c.entries != 0 || bytes.Equal(mustRead(t, aside+".tail"), tail), "the tail was not kept")
 		})
 	}
 }

@@ -37,12 +37,9 @@ func TestHeed_AnyChangedValueIsFound(t *testing.T) {
 		}
 	}
 	t.Logf("%d changes, %d of them named by table and id", tried, exact)
-	if exact < tried/2 {
-		t.Errorf("of %d changes only %d were named by table and id", tried, exact)
-	}
-	if proof := prove(t, m.path); !proof.Whole {
-		t.Errorf("after all was put right: %v", proof.Damage)
-	}
+	must.True(t, exact >= tried/2, "of %d changes only %d were named by table and id", tried, exact)
+	proof := prove(t, m.path)
+	must.True(t, proof.Whole, "after all was put right: %v", proof.Damage)
 }
 
 // TestHeed_AnySwappedInsertedOrDeletedRowIsFound does each to some rows of
@@ -58,9 +55,8 @@ func TestHeed_AnySwappedInsertedOrDeletedRowIsFound(t *testing.T) {
 			m.remove(table, some(t, m.db, random, table))
 		}
 	}
-	if proof := prove(t, m.path); !proof.Whole {
-		t.Errorf("after all was put right: %v", proof.Damage)
-	}
+	proof := prove(t, m.path)
+	must.True(t, proof.Whole, "after all was put right: %v", proof.Damage)
 }
 
 // TestHeed_AnyChangeOfAPrunedRecordIsFound: also in what stays of what went.
@@ -100,18 +96,13 @@ func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
 		must.OK(t, p.db.findHead())
 		m.prune(p)
 		m.before = p.db.head
-		s, err := p.size()
-		must.OK(t, err)
-		if largest = max(largest, s.file); s.used+limit/10 > limit/10*9 {
-			t.Errorf("pruned, %d octets are in use", s.used)
-		}
+		s := must.Get(p.size())(t)
+		largest = max(largest, s.file)
+		must.True(t, s.used+limit/10 <= limit/10*9, "pruned, %d octets are in use", s.used)
 	}
-	if largest > limit {
-		t.Errorf("the file had %d octets, more than %d", largest, limit)
-	}
-	if left := m.count("SELECT count(*) FROM entry"); left == 0 || left == int64(times*some) {
-		t.Errorf("%d of %d entries are left", left, times*some)
-	}
+	must.True(t, largest <= limit, "the file had %d octets, more than %d", largest, limit)
+	left := m.count("SELECT count(*) FROM entry")
+	must.True(t, left != 0 && left != int64(times*some), "%d of %d entries are left", left, times*some)
 }
 
 // TestHeed_ASmallerSizeGivesRoomBack: when the bound is set lower than the record is.

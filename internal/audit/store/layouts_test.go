@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"heed/internal/audit/store"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -30,15 +31,13 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		still := func(when string, entries int) {
 			t.Helper()
 			proof, err := store.Verify(context.Background(), path, []*store.Seal{{Hash: made.hash}}, nil)
-			if err != nil || !proof.Whole || proof.Rows["entry"] != int64(entries) {
-				t.Fatalf("%s, %s: %+v, %v", name, when, proof, err)
-			}
+			must.Need(t, err == nil && proof.Whole && proof.Rows["entry"] == int64(entries),
+				"%s, %s: %+v, %v", name, when, proof, err)
 		}
 		still("as it was made", made.entries)
 		db := view(t, path)
-		if n := count(t, db, "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'"); n != made.refusals {
-			t.Errorf("%s has %d refusals", name, n)
-		}
+		n := count(t, db, "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'")
+		must.True(t, n == made.refusals, "%s has %d refusals", name, n)
 		db.Close()
 		if made.layout == int(store.Schema) {
 			continue
@@ -47,18 +46,15 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		must.OK(t, w.Decided(asked(policy("site.test"), "/")))
 		must.OK(t, w.Close(""))
 		proof, err := store.Verify(context.Background(), path, nil, nil)
-		if err != nil || !proof.Whole || proof.Rows["entry"] != 1 || !strings.Contains(proof.Follows, made.hash) {
-			t.Errorf("%s: the record that continues it: %+v, %v", name, proof, err)
-		}
+		must.True(t, err == nil && proof.Whole && proof.Rows["entry"] == 1 && strings.Contains(proof.Follows, made.hash),
+			"%s: the record that continues it: %+v, %v", name, proof, err)
 		aside := fmt.Sprintf("%s.layout%d.db", strings.TrimSuffix(path, ".db"), made.layout)
-		if earlier, err := store.Continued(path); err != nil || len(earlier) != 1 || earlier[0] != aside {
-			t.Errorf("%s: it continues %q, %v", name, earlier, err)
-		}
+		earlier, err := store.Continued(path)
+		must.True(t, err == nil && len(earlier) == 1 && earlier[0] == aside, "%s: it continues %q, %v", name, earlier, err)
 		path = aside
 		still("moved aside", made.entries)
-		if all, err := store.Records(path, filepath.Join(filepath.Dir(path), name)); err != nil || len(all) != 2 {
-			t.Errorf("%s: both together: %v, %v", name, all, err)
-		}
+		all, err := store.Records(path, filepath.Join(filepath.Dir(path), name))
+		must.True(t, err == nil && len(all) == 2, "%s: both together: %v, %v", name, all, err)
 	}
 }
 
@@ -77,9 +73,7 @@ func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 			"site_answer = 'legal' AND status = 451 AND from_site": 4,
 			"rule = 'Disallow: /private' AND reason = 'rule'":      4,
 		} {
-			if n := count(t, db, "SELECT count(*) FROM decisions WHERE "+query); n != want {
-				t.Errorf("%s, %s: %d decisions, want %d", name, query, n, want)
-			}
+			must.Equal(t, count(t, db, "SELECT count(*) FROM decisions WHERE "+query), want, "%s, %s: decisions", name, query)
 		}
 	}
 }
@@ -87,9 +81,6 @@ func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 // copied returns a copy of a file of testdata.
 func copied(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	must.OK(t, err)
-	path := filepath.Join(t.TempDir(), name)
-	must.OK(t, os.WriteFile(path, data, 0o600))
-	return path
+	data := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
+	return testkit.Write(t, filepath.Join(t.TempDir(), name), string(data))
 }

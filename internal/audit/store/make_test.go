@@ -37,8 +37,7 @@ var day = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro()
 func newMade(t testing.TB) *made {
 	t.Helper()
 	m := &made{t: t, path: filepath.Join(t.TempDir(), "audit.db"), random: rand.New(rand.NewPCG(1, 2))}
-	db, err := sql.Open("sqlite", sqlite.Source(m.path, "rwc", busyTime))
-	must.OK(t, err)
+	db := must.Get(sql.Open("sqlite", sqlite.Source(m.path, "rwc", busyTime)))(t)
 	t.Cleanup(func() { db.Close() })
 	m.db = db
 	about := [][2]string{{"created", "2026-03-01T12:00:00Z"}, {"store", "019ca8f4-1c00-7000-8000-000000000001"}}
@@ -52,9 +51,8 @@ func newMade(t testing.TB) *made {
 
 func (m *made) exec(query string, args ...any) {
 	m.t.Helper()
-	if _, err := m.db.Exec(query, args...); err != nil {
-		m.t.Fatalf("%s: %v", query, err)
-	}
+	_, err := m.db.Exec(query, args...)
+	must.Need(m.t, err == nil, "%s: %v", query, err)
 }
 
 // add puts a row into the commit to come and returns its id.
@@ -203,7 +201,6 @@ func (m *made) recount() {
 func insert(t testing.TB, tx *sql.Tx, table table, row []any) {
 	t.Helper()
 	query := fmt.Sprintf("INSERT INTO %s VALUES (?%s)", table, strings.Repeat(", ?", len(row)-1))
-	if _, err := tx.Exec(query, row...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	_, err := tx.Exec(query, row...)
+	must.Need(t, err == nil, "%s: %v", query, err)
 }

@@ -12,11 +12,8 @@ import (
 // miscountOf returns what Record.Miscount finds in the record at path.
 func miscountOf(t testing.TB, path string) string {
 	t.Helper()
-	r, err := OpenRecord(path)
-	must.OK(t, err)
-	miscount, err := r.Miscount(context.Background())
-	must.OK(t, err)
-	return miscount
+	r := must.Get(OpenRecord(path))(t)
+	return must.Get(r.Miscount(context.Background()))(t)
 }
 
 // A row that was removed from any table is seen without reading the hashes, and so is one
@@ -28,9 +25,8 @@ func TestMiscount_MissingAndAddedRowsAreSeen(t *testing.T) {
 		if old {
 			m.prune(m.pruner(limits{keep: 10 * time.Second}))
 		}
-		if miscount := miscountOf(t, m.path); miscount != "" {
-			t.Fatalf("pruned %v: an intact record has rows that its commits do not have: %s", old, miscount)
-		}
+		miscount := miscountOf(t, m.path)
+		must.Need(t, miscount == "", "pruned %v: an intact record has rows that its commits do not have: %s", old, miscount)
 		for table := commits; table <= exemptTable; table++ {
 			if m.count("SELECT count(*) FROM "+table.String()) == 0 {
 				continue

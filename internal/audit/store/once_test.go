@@ -27,10 +27,8 @@ func written(t *testing.T, entries ...*audit.Entry) string {
 // reader returns a reader of the record at path.
 func reader(t *testing.T, path string) *store.Reader {
 	t.Helper()
-	record, err := store.OpenRecord(path)
-	must.OK(t, err)
-	r, err := record.Read(t.Context())
-	must.OK(t, err)
+	record := must.Get(store.OpenRecord(path))(t)
+	r := must.Get(record.Read(t.Context()))(t)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -52,20 +50,16 @@ func theDecisions(n int) (all []*audit.Entry) {
 // countedIn returns how many decisions of each file are read.
 func countedIn(t *testing.T, paths ...string) (counts map[string]int64) {
 	t.Helper()
-	records, err := store.Records(paths...)
-	must.OK(t, err)
+	records := must.Get(store.Records(paths...))(t)
 	counts = map[string]int64{}
 	for _, record := range records {
-		r, err := record.Read(t.Context())
-		must.OK(t, err)
-		f, err := r.File()
-		must.OK(t, err)
+		r := must.Get(record.Read(t.Context()))(t)
+		f := must.Get(r.File())(t)
 		var n int64
 		must.OK(t, r.Requests(&store.Filter{}, false, func(*store.Request) error { n++; return nil }))
 		r.Close()
-		if n != f.Decisions || f.Pruned != 0 {
-			t.Errorf("%s: %d requests are read of %d decisions, and %d are pruned", record.Path, n, f.Decisions, f.Pruned)
-		}
+		must.True(t, n == f.Decisions && f.Pruned == 0,
+			"%s: %d requests are read of %d decisions, and %d are pruned", record.Path, n, f.Decisions, f.Pruned)
 		counts[record.Path] = n
 	}
 	return counts

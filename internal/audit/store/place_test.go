@@ -29,9 +29,8 @@ func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
 			}
 		}
 		for _, suffix := range []string{".tail", ".tail2", "-journal"} {
-			if _, err := os.Lstat(place + suffix); err == nil {
-				t.Errorf("%s%s was left", place, suffix)
-			}
+			_, err := os.Lstat(place + suffix)
+			must.True(t, err != nil, "%s%s was left", place, suffix)
 		}
 	}
 }
@@ -39,16 +38,13 @@ func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
 // What is no file is not read: a FIFO would wait for its writer, a device never ends.
 func TestHeed_WhatIsNoFileIsNotReadAsARecord(t *testing.T) {
 	t.Parallel()
-	if _, err := store.OpenRecord("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
-		t.Errorf("a device: %v", err)
-	}
+	must.Fail(t, must.Err(store.OpenRecord("/dev/zero")), "is not a regular file", "a device")
 	path := filepath.Join(t.TempDir(), "audit.db")
 	open(t, path, store.Options{}).Close("")
 	must.OK(t, os.Remove(path+".tail"))
 	must.OK(t, os.Symlink("/dev/zero", path+".tail"))
-	if proof, err := store.Verify(t.Context(), path, nil, nil); err != nil || !proof.Whole {
-		t.Errorf("with a device for a tail: %+v, %v", proof, err)
-	}
+	proof, err := store.Verify(t.Context(), path, nil, nil)
+	must.True(t, err == nil && proof.Whole, "with a device for a tail: %+v, %v", proof, err)
 }
 
 // What another program put in the place of a file beside a record is named at the start, and
@@ -61,15 +57,12 @@ func TestHeed_WhatIsNoFileBesideARecordIsNamed(t *testing.T) {
 	must.OK(t, w.Close(""))
 	for _, suffix := range []string{"-wal", "-shm"} {
 		must.OK(t, os.Symlink(os.DevNull, path+suffix))
-		if _, err := store.Open(path, store.Options{}); err == nil || !strings.Contains(err.Error(), "audit.db"+suffix+" is not a file that SQLite made") {
-			t.Errorf("%s: %v", suffix, err)
-		}
+		must.Fail(t, must.Err(store.Open(path, store.Options{})), "audit.db"+suffix+" is not a file that SQLite made", suffix)
 		must.OK(t, os.Remove(path+suffix))
 	}
 	must.OK(t, open(t, path, store.Options{}).Close(""))
-	if proof, err := store.Verify(t.Context(), path, nil, nil); err != nil || !proof.Whole || proof.Head.Entries != 1 {
-		t.Errorf("%+v, %v", proof, err)
-	}
+	proof, err := store.Verify(t.Context(), path, nil, nil)
+	must.True(t, err == nil && proof.Whole && proof.Head.Entries == 1, "%+v, %v", proof, err)
 }
 
 // A record is the same one by whatever link it is called: what a kill left in its

@@ -29,10 +29,8 @@ import (
 // signer signs checkpoints with a new key.
 func signer(t testing.TB) (sign func(*store.Head) (string, string, error), key string) {
 	t.Helper()
-	secret, key, err := note.GenerateKey(rand.Reader, "heed-audit")
-	must.OK(t, err)
-	s, err := note.NewSigner(secret)
-	must.OK(t, err)
+	secret, key := must.Two(note.GenerateKey(rand.Reader, "heed-audit"))(t)
+	s := must.Get(note.NewSigner(secret))(t)
 	return func(h *store.Head) (string, string, error) {
 		signed, err := note.Sign(&note.Note{Text: h.Checkpoint()}, s)
 		return string(signed), key, err
@@ -43,10 +41,8 @@ func signer(t testing.TB) (sign func(*store.Head) (string, string, error), key s
 func aCrawl(t testing.TB, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	hashed, err := audit.ParseClients("hashed")
-	must.OK(t, err)
-	privacy, err := audit.NewPrivacy(hashed, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-	must.OK(t, err)
+	hashed := must.Get(audit.ParseClients("hashed"))(t)
+	privacy := must.Get(audit.NewPrivacy(hashed, []string{"token"}, make([]byte, audit.PrivacyKeySize)))(t)
 	must.OK(t, (audittest.Crawl{Entries: n}).Write(path, store.Options{Privacy: privacy}))
 	return path
 }
@@ -55,9 +51,7 @@ func aCrawl(t testing.TB, n int) string {
 func proofOf(t testing.TB, path string, seq int64, withClient bool, sign func(*store.Head) (string, string, error)) []byte {
 	t.Helper()
 	e, err := store.Prove(t.Context(), path, &store.Wanted{Filter: &store.Filter{First: seq, Last: seq}, Most: 1, WithClient: withClient}, sign)
-	if err != nil || e == nil {
-		t.Fatalf("decision %d: %v", seq, err)
-	}
+	must.Need(t, err == nil && e != nil, "decision %d: %v", seq, err)
 	return e.Text()
 }
 
@@ -75,8 +69,7 @@ for line in sys.stdin:
 `
 	cmd := exec.Command("python3", "-c", ask)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	must.OK(t, err)
+	in := must.Get(cmd.StdinPipe())(t)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -87,8 +80,7 @@ for line in sys.stdin:
 	return func(text []byte) string {
 		line, _ := json.Marshal(string(text))
 		must.Get(in.Write(append(line, '\n')))(t)
-		answer, err := lines.ReadString('\n')
-		must.OK(t, err)
+		answer := must.Get(lines.ReadString('\n'))(t)
 		return strings.TrimSpace(answer)
 	}
 }
@@ -110,8 +102,7 @@ func TestProve_DecisionsAtRandom(t *testing.T) {
 	path := aCrawl(t, entries)
 	sign, key := signer(t)
 	check := python(t)
-	db, err := sql.Open("sqlite", path)
-	must.OK(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	random := mathrand.New(mathrand.NewPCG(1, 2))
 	largest := 0
@@ -119,12 +110,10 @@ func TestProve_DecisionsAtRandom(t *testing.T) {
 		seq := 1 + random.Int64N(int64(entries))
 		text := proofOf(t, path, seq, i%2 == 0, sign)
 		proof, err := store.CheckProof(text, key)
-		if err != nil || len(proof.Decisions) != 1 || proof.Decisions[0].Entry["seq"] != seq {
-			t.Fatalf("decision %d: %v\n%s", seq, err, text)
-		}
-		if got := check(text); got != "0 right" {
-			t.Fatalf("decision %d: the other checker: %s\n%s", seq, got, text)
-		}
+		must.Need(t, err == nil && len(proof.Decisions) == 1 && proof.Decisions[0].Entry["seq"] == seq,
+			"decision %d: %v\n%s", seq, err, text)
+		got := check(text)
+		must.Need(t, got == "0 right", "decision %d: the other checker: %s\n%s", seq, got, text)
 		must.Equal(t, proof.Decisions[0].Client != nil, i%2 == 0, "decision %d has a client: %v", seq, proof.Decisions[0].Client)
 		size := len(text)
 		if body := proof.Decisions[0].Body; body != nil {
@@ -152,14 +141,12 @@ func foreign(t *testing.T, db *sql.DB, seq int64, withClient bool, text string) 
 		"SELECT host FROM site WHERE host NOT IN (SELECT host FROM site JOIN entry ON site = site.id WHERE seq = :seq)",
 		"SELECT CAST(target AS TEXT) FROM entry WHERE target NOT IN (SELECT target FROM entry WHERE seq = :seq)",
 	} {
-		rows, err := db.Query(query, sql.Named("seq", seq))
-		must.OK(t, err)
+		rows := must.Get(db.Query(query, sql.Named("seq", seq)))(t)
 		for rows.Next() {
 			var value sql.NullString
 			must.OK(t, rows.Scan(&value))
-			if len(value.String) > 7 && strings.Contains(text, `"`+value.String+`"`) {
-				t.Errorf("the proof of %d has %q (%s)", seq, value.String, query)
-			}
+			must.True(t, len(value.String) <= 7 || !strings.Contains(text, `"`+value.String+`"`),
+				"the proof of %d has %q (%s)", seq, value.String, query)
 		}
 		rows.Close()
 	}
@@ -177,12 +164,10 @@ func TestProve_EveryChangeOfAProofIsFound(t *testing.T) {
 		text := proofOf(t, path, 1+random.Int64N(3000), i%3 == 0, sign)
 		eachChange(t, random, text, func(what string, changed []byte) {
 			changes++
-			if _, err := store.CheckProof(changed, key); err == nil {
-				t.Errorf("heed does not find %s", what)
-			}
-			if got := check(changed); strings.HasPrefix(got, "0") {
-				t.Errorf("the other checker does not find %s", what)
-			}
+			_, err := store.CheckProof(changed, key)
+			must.True(t, err != nil, "heed does not find %s", what)
+			got := check(changed)
+			must.True(t, !strings.HasPrefix(got, "0"), "the other checker does not find %s", what)
 		})
 	}
 	t.Logf("%d changes", changes)
@@ -198,8 +183,7 @@ func eachChange(t *testing.T, random *mathrand.Rand, text []byte, try func(what 
 	var walk func(path string, v any, set func(any))
 	changed := func(path string, old, now any, set func(any)) {
 		set(now)
-		b, err := json.Marshal(whole)
-		must.OK(t, err)
+		b := must.Get(json.Marshal(whole))(t)
 		try(fmt.Sprintf("%s: %v in place of %v", path, now, old), b)
 		set(old)
 	}
@@ -286,14 +270,12 @@ func TestProve_WrongProofsAreExplained(t *testing.T) {
 		"another checkpoint": {with(func(e *store.Evidence) { e.Checkpoint = of(later).Checkpoint }), key, "is not in the record that the checkpoint is of"},
 		"without its ground": {with(func(e *store.Evidence) { e.Rows = slices.DeleteFunc(e.Rows, is("ground")) }), key, ""},
 	} {
-		if _, err := store.CheckProof(c.text, c.key); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, store.ErrNoProof) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := store.CheckProof(c.text, c.key)
+		must.True(t, err != nil && strings.Contains(err.Error(), c.want) && !errors.Is(err, store.ErrNoProof), "%s: %v", name, err)
 	}
 	for _, text := range []string{"", "{}", "null", `{"form": 1}`, "heed proof 1"} {
-		if _, err := store.CheckProof([]byte(text), ""); !errors.Is(err, store.ErrNoProof) {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := store.CheckProof([]byte(text), "")
+		must.True(t, errors.Is(err, store.ErrNoProof), "%q: %v", text, err)
 	}
 }
 
@@ -303,22 +285,17 @@ func TestProve_ACheckpointBindsTheRecord(t *testing.T) {
 	t.Parallel()
 	path := aCrawl(t, 500)
 	sign, _ := signer(t)
-	proof, err := store.Verify(context.Background(), path, nil, nil)
-	must.OK(t, err)
-	signed, _, err := sign(&proof.Head)
-	must.OK(t, err)
+	proof := must.Get(store.Verify(context.Background(), path, nil, nil))(t)
+	signed, _ := must.Two(sign(&proof.Head))(t)
 	seal, err := store.ReadSeal([]byte(signed))
-	if err != nil || seal.Commit != proof.Head.Commit || seal.Hash != proof.Head.Hash || seal.Store != proof.Store {
-		t.Fatalf("%+v, %v", seal, err)
-	}
+	must.Need(t, err == nil && seal.Commit == proof.Head.Commit && seal.Hash == proof.Head.Hash && seal.Store == proof.Store,
+		"%+v, %v", seal, err)
 	w := open(t, path, store.Options{})
 	must.OK(t, w.Decided(asked(policy("site.test"), "/")))
 	must.OK(t, w.Close(""))
-	if again, err := store.Verify(context.Background(), path, []*store.Seal{seal}, nil); err != nil || !again.Whole || !again.Sealed[0].Found {
-		t.Errorf("a record that goes on: %+v, %v", again, err)
-	}
-	if again, err := store.Verify(context.Background(), aCrawl(t, 400), []*store.Seal{{Hash: seal.Hash, Commit: seal.Commit}}, nil); err != nil || again.Whole {
-		t.Errorf("another record: %+v, %v", again, err)
-	}
+	again, err := store.Verify(context.Background(), path, []*store.Seal{seal}, nil)
+	must.True(t, err == nil && again.Whole && again.Sealed[0].Found, "a record that goes on: %+v, %v", again, err)
+	again, err = store.Verify(context.Background(), aCrawl(t, 400), []*store.Seal{{Hash: seal.Hash, Commit: seal.Commit}}, nil)
+	must.True(t, err == nil && !again.Whole, "another record: %+v, %v", again, err)
 
 }

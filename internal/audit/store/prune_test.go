@@ -21,18 +21,14 @@ func (m *made) prune(p *pruner) (steps int) {
 	m.t.Helper()
 	for more := true; more; steps++ {
 		var err error
-		if more, err = p.step(moment(m.now())); err != nil {
-			m.t.Fatal(err)
-		}
+		more, err = p.step(moment(m.now()))
+		must.Need(m.t, err == nil, "%v", err)
 		if steps > 5 && steps%20 > 0 && more {
 			continue
 		}
-		if proof := prove(m.t, m.path); !proof.Whole {
-			m.t.Fatalf("after step %d: %v", steps, proof.Damage)
-		}
-		if steps > 1000 {
-			m.t.Fatal("it does not end")
-		}
+		proof := prove(m.t, m.path)
+		must.Need(m.t, proof.Whole, "after step %d: %v", steps, proof.Damage)
+		must.Need(m.t, steps <= 1000, "it does not end")
 	}
 	return steps
 }
@@ -54,30 +50,21 @@ func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
 	p := m.pruner(limits{keep: 100 * time.Second})
 	m.prune(p)
 	left := m.count("SELECT count(*) FROM entry")
-	if left < 1000 || left > 1310 {
-		t.Errorf("%d entries are left of those of 100 seconds", left)
-	}
-	if end := m.count("SELECT min(time) FROM entry"); m.now()-end > 131e6 {
-		t.Errorf("the oldest entry is %v old", time.Duration(m.now()-end)*time.Microsecond)
-	}
+	must.True(t, left >= 1000 && left <= 1310, "%d entries are left of those of 100 seconds", left)
+	end := m.count("SELECT min(time) FROM entry")
+	must.True(t, m.now()-end <= 131e6, "the oldest entry is %v old", time.Duration(m.now()-end)*time.Microsecond)
 	proof := prove(t, m.path, seal)
-	if !proof.Whole || !proof.Sealed[0].Found {
-		t.Fatal(proof.Damage)
-	}
+	must.Need(t, proof.Whole && proof.Sealed[0].Found, "%v", proof.Damage)
 	r := proof.Pruned
-	if r == nil || r.Entries+left != int64(all) || r.From != moment(day) || proof.Head.Entries != int64(all) {
-		t.Errorf("pruned %+v, head %+v, %d left", r, proof.Head, left)
-	}
+	must.True(t, r != nil && r.Entries+left == int64(all) && r.From == moment(day) && proof.Head.Entries == int64(all),
+		"pruned %+v, head %+v, %d left", r, proof.Head, left)
 	unused := m.count("SELECT count(*) FROM body WHERE id NOT IN (SELECT body FROM snapshot)")
 	if now := m.count("SELECT count(*) FROM body"); unused > 0 || now > bodies {
 		t.Errorf("of %d robots.txt files %d are left, %d of them without a reference", bodies, now, unused)
 	}
-	if gone := m.count("SELECT count(*) FROM asker WHERE id NOT IN (SELECT asker FROM entry)"); gone > 2 {
-		t.Errorf("%d askers are left that no decision names", gone)
-	}
-	if again := m.prune(p); again != 1 {
-		t.Errorf("pruned again at the same time, in %d steps", again)
-	}
+	gone := m.count("SELECT count(*) FROM asker WHERE id NOT IN (SELECT asker FROM entry)")
+	must.True(t, gone <= 2, "%d askers are left that no decision names", gone)
+	must.Equal(t, m.prune(p), 1, "steps when pruned again at the same time")
 }
 
 // TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes: a long exchange
@@ -93,9 +80,8 @@ func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
 	m.commit(nil)
 	m.recount()
 	m.prune(m.pruner(limits{keep: 20 * time.Second}))
-	if n := m.count("SELECT count(*) FROM outcome WHERE entry NOT IN (SELECT seq FROM entry)"); n == 0 {
-		t.Error("no outcome is left of a decision that was pruned")
-	}
+	n := m.count("SELECT count(*) FROM outcome WHERE entry NOT IN (SELECT seq FROM entry)")
+	must.True(t, n != 0, "no outcome is left of a decision that was pruned")
 }
 
 // TestHeed_ASealProvesWhatPruningLeft: a program that can write to the file can add a
@@ -107,13 +93,10 @@ func TestHeed_ASealProvesWhatPruningLeft(t *testing.T) {
 	seal := &Seal{Hash: m.before.hash.String()}
 	p := m.pruner(limits{keep: 100 * time.Second})
 	m.prune(p)
-	if proof := prove(t, m.path, seal); !proof.Whole {
-		t.Fatalf("pruned as heed does it: %v", proof.Damage)
-	}
+	proof := prove(t, m.path, seal)
+	must.Need(t, proof.Whole, "pruned as heed does it: %v", proof.Damage)
 	s, err := p.db.stub()
-	if err != nil || s.Through == 0 || len(s.Kept) > 0 {
-		t.Fatalf("the stub is %+v: %v", s, err)
-	}
+	must.Need(t, err == nil && s.Through != 0 && len(s.Kept) == 0, "the stub is %+v: %v", s, err)
 	m.exec("UPDATE ground SET detail = 'forged' WHERE id = (SELECT min(id) FROM ground)")
 	m.half(p)
 	if proof := prove(t, m.path, seal); proof.Whole || !strings.Contains(proof.Damage.What, "proved by commit") {
@@ -129,21 +112,17 @@ func TestHeed_AHalfRemovedPartIsFinishedByTheNext(t *testing.T) {
 	m.commit(nil)
 	p := m.pruner(limits{keep: time.Second})
 	target, _, err := p.db.partEnd(1)
-	if err != nil || target < 3 {
-		t.Fatalf("the first part ends with commit %d: %v", target, err)
-	}
+	must.Need(t, err == nil && target >= 3, "the first part ends with commit %d: %v", target, err)
 	m.half(p)
 	half := m.count("SELECT count(*) FROM ground")
 	p.db.close()
 	next := m.pruner(limits{keep: 1000 * time.Hour})
 	m.prune(next)
 	s, err := next.db.stub()
-	if err != nil || len(s.Kept) > 0 || s.Through != target {
-		t.Errorf("the stub is %+v (%v), and the part ends with commit %d", s, err, target)
-	}
-	if now := m.count("SELECT count(*) FROM ground"); now >= half {
-		t.Errorf("%d grounds are left of %d", now, half)
-	}
+	must.True(t, err == nil && len(s.Kept) == 0 && s.Through == target,
+		"the stub is %+v (%v), and the part ends with commit %d", s, err, target)
+	now := m.count("SELECT count(*) FROM ground")
+	must.True(t, now < half, "%d grounds are left of %d", now, half)
 }
 
 // half removes the first two commits there are, and leaves their names.

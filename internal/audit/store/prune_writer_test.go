@@ -61,9 +61,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 
 func verify(t *testing.T, path string) *store.Proof {
 	t.Helper()
-	proof, err := store.Verify(context.Background(), path, nil, nil)
-	must.OK(t, err)
-	return proof
+	return must.Get(store.Verify(context.Background(), path, nil, nil))(t)
 }
 
 // waitFor verifies the record, which has to be whole each time, until it is as
@@ -72,9 +70,8 @@ func waitFor(t *testing.T, path string, enough func(*store.Proof) bool) *store.P
 	t.Helper()
 	var proof *store.Proof
 	testkit.Until(t, "the record is as the test wants it", func() bool {
-		if proof = verify(t, path); !proof.Whole {
-			t.Fatalf("while it is written: %v", proof.Damage)
-		}
+		proof = verify(t, path)
+		must.Need(t, proof.Whole, "while it is written: %v", proof.Damage)
 		return enough(proof)
 	})
 	return proof

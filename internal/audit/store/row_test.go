@@ -16,13 +16,11 @@ import (
 
 func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
 	t.Parallel()
-	db, err := connect(filepath.Join(t.TempDir(), "audit.db"), "rwc")
-	must.OK(t, err)
+	db := must.Get(connect(filepath.Join(t.TempDir(), "audit.db"), "rwc"))(t)
 	defer db.Close()
 	must.Get(db.Exec(schema))(t)
 	for number := range tables {
-		rows, err := db.Query("SELECT * FROM " + table(number).String())
-		must.OK(t, err)
+		rows := must.Get(db.Query("SELECT * FROM " + table(number).String()))(t)
 		rows.Close()
 		if columns := rows.Columns(); !slices.Equal(columns, Schema.columns(table(number))) {
 			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), columns, Schema.columns(table(number)))
@@ -51,15 +49,12 @@ func cut(b []byte) (t table, values []any, rest []byte, err error) {
 func TestHeed_RowsReadBackAsWritten(t *testing.T) {
 	t.Parallel()
 	values := []any{int64(-1), "h\x00\xffost", []byte{}, nil}
-	row, err := appendRow(nil, siteTable, values)
-	must.OK(t, err)
+	row := must.Get(appendRow(nil, siteTable, values))(t)
 	table, got, rest, err := cut(append(row, 9, 9))
-	if err != nil || table != siteTable || !reflect.DeepEqual(got, values) || !bytes.Equal(rest, []byte{9, 9}) {
-		t.Errorf("got %v %#v, rest %v, %v", table, got, rest, err)
-	}
-	if _, err := appendRow(nil, siteTable, []any{1.5}); err == nil {
-		t.Error("a number with a fraction was spelt")
-	}
+	must.True(t, err == nil && table == siteTable && reflect.DeepEqual(got, values) && bytes.Equal(rest, []byte{9, 9}),
+		"got %v %#v, rest %v, %v", table, got, rest, err)
+	_, err = appendRow(nil, siteTable, []any{1.5})
+	must.True(t, err != nil, "a number with a fraction was spelt")
 }
 
 // FuzzRow finds octets that read as a row and are not its one spelling.
@@ -73,9 +68,8 @@ func FuzzRow(f *testing.F) {
 		}
 		must.OK(t, err)
 		again, err := appendRow(nil, table, values)
-		if err != nil || !bytes.Equal(again, data[:len(data)-len(rest)]) {
-			t.Errorf("%x reads as %v %#v and is spelt %x (%v)", data, table, values, again, err)
-		}
+		must.True(t, err == nil && bytes.Equal(again, data[:len(data)-len(rest)]),
+			"%x reads as %v %#v and is spelt %x (%v)", data, table, values, again, err)
 	})
 }
 
@@ -101,8 +95,7 @@ func TestHeed_TheRowsOfACommitTakeLittleMemory(t *testing.T) {
 	before := heap()
 	var all rowsByTable
 	must.Get(all.split(Schema, rows, 1))(t)
-	if taken := heap() - before; taken > 3*int64(len(rows)) {
-		t.Errorf("%d octets of rows take %d", len(rows), taken)
-	}
+	taken := heap() - before
+	must.True(t, taken <= 3*int64(len(rows)), "%d octets of rows take %d", len(rows), taken)
 	runtime.KeepAlive(all.of)
 }

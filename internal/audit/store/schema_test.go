@@ -9,13 +9,10 @@ import (
 
 func TestHeed_TheSchemaIsWhatSQLiteTakes(t *testing.T) {
 	t.Parallel()
-	db, err := connect(filepath.Join(t.TempDir(), "a file.db"), "rwc")
-	must.OK(t, err)
+	db := must.Get(connect(filepath.Join(t.TempDir(), "a file.db"), "rwc"))(t)
 	defer db.Close()
 	for _, text := range []string{schema, views} {
 		must.Get(db.Exec(text))(t)
 	}
-	if _, err := db.Exec("SELECT * FROM decisions"); err != nil {
-		t.Error(err)
-	}
+	must.Get(db.Exec("SELECT * FROM decisions"))(t)
 }

@@ -72,9 +72,7 @@ func TestSearch_LatestAreTheLastOnesThatMatch(t *testing.T) {
 				want = append(want, all[i].Seq)
 			}
 		}
-		if err := r.Latest(&x.s, 300, func(e *store.Entry) error { got = append(got, e.Seq); return nil }); err != nil {
-			t.Errorf("%s: %v", x.name, err)
-		}
+		must.OK(t, r.Latest(&x.s, 300, func(e *store.Entry) error { got = append(got, e.Seq); return nil }), x.name)
 		must.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "%s: found %d decisions, %d match", x.name, len(got), len(want))
 	}
 }
@@ -84,19 +82,15 @@ func TestSearch_SeqAtLeavesNoLaterDecisionOut(t *testing.T) {
 	r, all := crawled(t, 2_000)
 	for i := 0; i < len(all); i += 97 {
 		at := time.UnixMicro(all[i].Time)
-		seq, err := r.SeqAt(at)
-		must.OK(t, err)
-		if seq > all[i].Seq {
-			t.Errorf("decisions from %v on begin with %d, and %d is one of them", at, seq, all[i].Seq)
-		}
+		seq := must.Get(r.SeqAt(at))(t)
+		must.True(t, seq <= all[i].Seq, "decisions from %v on begin with %d, and %d is one of them", at, seq, all[i].Seq)
 		if early := all[i].Seq - seq; early > 5*70 && seq > 1 { // five requests a second
 			t.Errorf("the decision %d is %d before those from %v on", seq, early, at)
 		}
 	}
 	for at, want := range map[time.Time]int64{{}: all[0].Seq, time.UnixMicro(all[len(all)-1].Time).Add(time.Hour): all[len(all)-1].Seq + 1} {
-		if seq, err := r.SeqAt(at); err != nil || seq != want {
-			t.Errorf("SeqAt(%v) = %d, %v, want %d", at, seq, err, want)
-		}
+		seq, err := r.SeqAt(at)
+		must.True(t, err == nil && seq == want, "SeqAt(%v) = %d, %v, want %d", at, seq, err, want)
 	}
 }
 
@@ -195,13 +189,11 @@ func TestSearch_RankedClientsByName(t *testing.T) {
 	var all []string
 	_, _, _, err := r.Recent(time.Time{}, 1000)
 	err = cmp.Or(err, r.Ranked(store.ByClient, 2, func(n *store.Ranked) {
-		c, err := r.Client(n.Client)
-		must.OK(t, err)
+		c := must.Get(r.Client(n.Client))(t)
 		all = append(all, fmt.Sprint(c.Address, " ", c.User, c.Name, " ", n.Classes.Sum(), " ", n.Others, " ", n.All))
 	}))
-	if want := []string{"192.0.2.1 newsbot 3 1 4", "192.0.2.3 ann 2 1 4"}; err != nil || !slices.Equal(all, want) {
-		t.Errorf("%q, want %q, %v", all, want, err)
-	}
+	want := []string{"192.0.2.1 newsbot 3 1 4", "192.0.2.3 ann 2 1 4"}
+	must.True(t, err == nil && slices.Equal(all, want), "%q, want %q, %v", all, want, err)
 }
 
 // A clock that was set back makes commits of one time: none of the decisions after it is left out.
@@ -215,13 +207,11 @@ func TestSearch_DecisionsAfterTheClockWasSetBackAreSelected(t *testing.T) {
 	r := reader(t, path)
 	for from, want := range map[time.Duration]int{0: 1200, time.Hour: 900, 2 * time.Hour: 600, 3 * time.Hour: 300, 4 * time.Hour: 0} {
 		n := 0
-		if err := r.Entries(&store.Filter{From: begin.Add(from)}, func(*store.Entry) error { n++; return nil }); err != nil || n != want {
-			t.Errorf("from %v on there are %d, %v; want %d", from, n, err, want)
-		}
+		err := r.Entries(&store.Filter{From: begin.Add(from)}, func(*store.Entry) error { n++; return nil })
+		must.True(t, err == nil && n == want, "from %v on there are %d, %v; want %d", from, n, err, want)
 	}
-	if seq, err := r.SeqAt(begin.Add(3 * time.Hour)); err != nil || seq < 901-120 {
-		t.Errorf("%v: of 300 decisions the last of 1200 begin with %d", err, seq)
-	}
+	seq, err := r.SeqAt(begin.Add(3 * time.Hour))
+	must.True(t, err == nil && seq >= 901-120, "%v: of 300 decisions the last of 1200 begin with %d", err, seq)
 }
 
 // A site that a heed met before and after a restart is one in each list.

@@ -19,8 +19,7 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 	writing, err := connect(path, "rwc") // from now on its journal is a write-ahead log
 	must.OK(t, err)
 	must.OK(t, writing.Close())
-	c, err := view(path)
-	must.OK(t, err)
+	c := must.Get(view(path))(t)
 	err = c.each("SELECT seq FROM entry LIMIT 1", func(*fields) {
 		if w, err := Open(path, Options{}); err == nil {
 			t.Error("it was superseded")
@@ -44,9 +43,8 @@ func TestAMoveThatWasInterruptedIsContinued(t *testing.T) {
 	must.OK(t, w.Close(""))
 	must.OK(t, os.Rename(path, nextOf(path)))
 	must.OK(t, mustOpen(t, path, Options{}).Close(""))
-	if v, err := Verify(t.Context(), path, nil, nil); err != nil || !v.Whole || v.Follows != follows || follows == "" {
-		t.Errorf("%+v, %v; want it to follow %q", v, err, follows)
-	}
+	v, err := Verify(t.Context(), path, nil, nil)
+	must.True(t, err == nil && v.Whole && v.Follows == follows && follows != "", "%+v, %v; want it to follow %q", v, err, follows)
 }
 
 // A new record that a killed heed had not completed is made again.
@@ -55,12 +53,10 @@ func TestAnIncompleteNextRecordIsMadeAgain(t *testing.T) {
 	path := killedWithLayout2(t)
 	write(t, nextOf(path), []byte("SQLite format 3\x00cut off"))
 	write(t, nextOf(path)+"-wal", []byte("cut off"))
-	if w := mustOpen(t, path, Options{}); w.follows == "" {
-		t.Error("it follows no record")
-	}
-	if left, _ := filepath.Glob(nextOf(path) + "*"); len(left) > 0 {
-		t.Errorf("%q were left", left)
-	}
+	w := mustOpen(t, path, Options{})
+	must.True(t, w.follows != "", "it follows no record")
+	left, _ := filepath.Glob(nextOf(path) + "*")
+	must.True(t, len(left) == 0, "%q were left", left)
 }
 
 // The tail stays locked while the record is moved, so that another heed cannot move the
@@ -69,10 +65,8 @@ func TestTheTailIsTheSameAfterAMove(t *testing.T) {
 	t.Parallel()
 	path := killedWithLayout2(t)
 	name := wal.Paths(path)[0]
-	before, err := os.Stat(name)
-	must.OK(t, err)
+	before := must.Get(os.Stat(name))(t)
 	mustOpen(t, path, Options{})
-	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) {
-		t.Errorf("the tail was made again: %v", err)
-	}
+	after, err := os.Stat(name)
+	must.True(t, err == nil && os.SameFile(before, after), "the tail was made again: %v", err)
 }

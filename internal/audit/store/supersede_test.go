@@ -19,12 +19,10 @@ func killedWithLayout2(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
 	write(t, path, mustRead(t, filepath.Join("testdata", "layout2.db")))
-	c, err := view(path)
-	must.OK(t, err)
+	c := must.Get(view(path))(t)
 	b := &database{conn: c}
 	must.OK(t, b.findHead())
-	at, err := c.openWhere(entryTable, "seq = (SELECT max(seq) FROM entry)")
-	must.OK(t, err)
+	at := must.Get(c.openWhere(entryTable, "seq = (SELECT max(seq) FROM entry)"))(t)
 	values := []any{}
 	for _, v := range at.values {
 		values = append(values, v)
@@ -33,10 +31,8 @@ func killedWithLayout2(t *testing.T) (path string) {
 	values[0], values[1] = at.id+1, id[:]
 	at.Close()
 	c.Close()
-	row, err := appendRow(nil, entryTable, values)
-	must.OK(t, err)
-	tail, err := wal.Open(path, time.Second)
-	must.OK(t, err)
+	row := must.Get(appendRow(nil, entryTable, values))(t)
+	tail := must.Get(wal.Open(path, time.Second))(t)
 	defer tail.Close()
 	must.Two(tail.Read(b.store))(t)
 	must.OK(t, tail.Write(row))
@@ -51,15 +47,12 @@ func TestASupersededRecordHasItsWholeTail(t *testing.T) {
 	aside := strings.TrimSuffix(path, ".db") + ".layout2.db"
 	must.Equal(t, entries(t, aside), before+1, "decisions moved aside")
 	for _, name := range wal.Paths(aside) {
-		if _, err := os.Lstat(name); err == nil {
-			t.Errorf("%s was left", name)
-		}
+		_, err := os.Lstat(name)
+		must.True(t, err != nil, "%s was left", name)
 	}
 	must.OK(t, w.Close(""))
 	old, err := Verify(t.Context(), aside, nil, nil)
-	if err != nil || !old.Whole {
-		t.Fatalf("%+v, %v", old, err)
-	}
+	must.Need(t, err == nil && old.Whole, "%+v, %v", old, err)
 	now, err := Verify(t.Context(), path, nil, nil)
 	if err != nil || !now.Whole || now.Follows != "record "+old.Store+" commit "+strconv.FormatInt(old.Head.Commit, 10)+" hash "+old.Head.Hash {
 		t.Errorf("%+v, %v", now, err)
@@ -72,19 +65,14 @@ func TestReadingARecordOfAnEarlierLayoutCompletesIt(t *testing.T) {
 	path := killedWithLayout2(t)
 	before := entries(t, path)
 	all, err := Records(path)
-	if err != nil || len(all) != 1 || all[0].Last != int64(before)+1 {
-		t.Fatalf("%+v, %v", all, err)
-	}
-	r, err := all[0].Read(t.Context())
-	must.OK(t, err)
+	must.Need(t, err == nil && len(all) == 1 && all[0].Last == int64(before)+1, "%+v, %v", all, err)
+	r := must.Get(all[0].Read(t.Context()))(t)
 	defer r.Close()
 	var last *Entry
-	if err := r.Entries(&Filter{}, func(e *Entry) error { last = e; return nil }); err != nil || last.Seq != int64(before)+1 {
-		t.Errorf("%+v, %v", last, err)
-	}
-	if c, err := r.Client(last.Client); err != nil || c.SignedKey != "" {
-		t.Errorf("%+v, %v", c, err)
-	}
+	err = r.Entries(&Filter{}, func(e *Entry) error { last = e; return nil })
+	must.True(t, err == nil && last.Seq == int64(before)+1, "%+v, %v", last, err)
+	c, err := r.Client(last.Client)
+	must.True(t, err == nil && c.SignedKey == "", "%+v, %v", c, err)
 }
 
 func TestSupersedingNeverReplacesAFile(t *testing.T) {
@@ -94,7 +82,6 @@ func TestSupersedingNeverReplacesAFile(t *testing.T) {
 	write(t, other, []byte("kept"))
 	mustOpen(t, path, Options{})
 	must.Equal(t, string(mustRead(t, other)), "kept", "a file was replaced")
-	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout2-2.db"); n == 0 {
-		t.Error("the record was not moved")
-	}
+	n := entries(t, strings.TrimSuffix(path, ".db")+".layout2-2.db")
+	must.True(t, n != 0, "the record was not moved")
 }

@@ -41,8 +41,7 @@ func killed(t *testing.T, path string) (copied string) {
 
 func mustOpen(t *testing.T, path string, o Options) *Writer {
 	t.Helper()
-	w, err := Open(path, o)
-	must.OK(t, err)
+	w := must.Get(Open(path, o))(t)
 	t.Cleanup(func() { w.Close("") })
 	return w
 }
@@ -58,57 +57,45 @@ func request(i int) *audit.Entry {
 // entries counts what the record at path holds, without its tail.
 func entries(t *testing.T, path string) (n int) {
 	t.Helper()
-	c, err := view(path)
-	must.OK(t, err)
+	c := must.Get(view(path))(t)
 	defer c.Close()
-	all, err := c.integer("SELECT count(*) FROM entry")
-	must.OK(t, err)
+	all := must.Get(c.integer("SELECT count(*) FROM entry"))(t)
 	return int(all)
 }
 
 func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 	t.Parallel()
 	path := begun(t, 6)
-	whole, err := os.ReadFile(path + ".tail")
-	must.OK(t, err)
+	whole := must.Get(os.ReadFile(path + ".tail"))(t)
 	db, log := mustRead(t, path), mustRead(t, path+"-wal")
 	var ends []int // of the blocks
 	for at := int(wal.Start); at < len(whole); {
 		_, length := wal.Cut(whole[at:])
-		if length == 0 {
-			t.Fatalf("no block at %d of %d", at, len(whole))
-		}
+		must.Need(t, length != 0, "no block at %d of %d", at, len(whole))
 		at += length
 		ends = append(ends, at)
 	}
-	if ends = ends[1:]; len(ends) != 6 { // the first has the row of the run, which audit.db has, too
-		t.Fatalf("%d blocks", len(ends))
-	}
+	ends = ends[1:]
+	must.Need(t, len(ends) == 6, "%d blocks", len(ends)) // the first has the row of the run, which audit.db has, too
 	for cut := 0; cut <= len(whole); cut += 23 {
 		dir := filepath.Join(t.TempDir(), "audit.db")
 		write(t, dir, db)
 		write(t, dir+"-wal", log)
 		write(t, dir+".tail", whole[:cut])
-		if err := Settle(dir); err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
+		must.OK(t, Settle(dir), "cut at %d", cut)
 		want := 0
 		for _, end := range ends {
 			if end <= cut {
 				want++
 			}
 		}
-		if n := entries(t, dir); n != want {
-			t.Errorf("cut at %d: %d entries, want %d", cut, n, want)
-		}
+		must.Equal(t, entries(t, dir), want, "cut at %d: entries", cut)
 	}
 }
 
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must.OK(t, err)
-	return data
+	return must.Get(os.ReadFile(path))(t)
 }
 
 func write(t *testing.T, path string, data []byte) {
@@ -123,9 +110,7 @@ func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
 	for range 3 { // as when heed is killed before it could empty the tail
 		write(t, path+".tail", tail)
 		must.OK(t, Settle(path))
-		if n := entries(t, path); n != 5 {
-			t.Fatalf("%d entries, want 5", n)
-		}
+		must.Is(t, entries(t, path), 5, "entries")
 	}
 }
 
@@ -155,9 +140,8 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 			c.spoil(t, path)
 			before := mustRead(t, path+".tail")
 			_, err := Open(path, Options{})
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("got  %v\nwant %s", err, c.want)
-			}
+			must.True(t, err != nil && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), path),
+				"got  %v\nwant %s", err, c.want)
 			must.Equal(t, string(mustRead(t, path+".tail")), string(before), "the tail was changed")
 		})
 	}
@@ -165,8 +149,7 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 
 func exec(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	db, err := connect(path, "rwc")
-	must.OK(t, err)
+	db := must.Get(connect(path, "rwc"))(t)
 	defer db.Close()
 	for _, s := range statements {
 		must.Get(db.Exec(s))(t)
@@ -194,14 +177,11 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 		if random.IntN(16) == 0 {
 			left := killed(t, path)
 			must.OK(t, Settle(left))
-			if n, _ := intact(t, left); n != i+1 {
-				t.Fatalf("%d of %d entries outlive a kill", n, i+1)
-			}
+			n, _ := intact(t, left)
+			must.Need(t, n == i+1, "%d of %d entries outlive a kill", n, i+1)
 		}
 		w.io.Unlock()
 		w.completing.Unlock()
 	}
-	if turns < 10 {
-		t.Errorf("the files took turns %d times only", turns)
-	}
+	must.True(t, turns >= 10, "the files took turns %d times only", turns)
 }

@@ -18,23 +18,18 @@ import (
 func TestTree_HeadsAreThoseOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(3000)
-	c, err := view(m.path)
-	must.OK(t, err)
+	c := must.Get(view(m.path))(t)
 	defer c.Close()
 	n := m.count("SELECT max(n) FROM commits")
 	for _, size := range []int64{1, 2, 3, 17, n, n + 1} {
-		got, err := tlog.TreeHash(size, c)
-		must.OK(t, err)
+		got := must.Get(tlog.TreeHash(size, c))(t)
 		var want []byte
 		if m.db.QueryRow("SELECT hash FROM commits WHERE n = ?", size-1).Scan(&want) == nil && string(want) != string(got[:]) {
 			t.Errorf("size %d: %x, the record has %x", size, got, want)
 		}
-		proof, err := tlog.ProveTree(n+1, size, c)
-		must.OK(t, err)
+		proof := must.Get(tlog.ProveTree(n+1, size, c))(t)
 		whole, _ := tlog.TreeHash(n+1, c)
-		if err := tlog.CheckTree(proof, n+1, whole, size, got); err != nil {
-			t.Errorf("size %d: %v", size, err)
-		}
+		must.OK(t, tlog.CheckTree(proof, n+1, whole, size, got), "size %d", size)
 	}
 }
 
@@ -70,13 +65,9 @@ func TestTree_HeadsFromBeforeWhatWasPruned(t *testing.T) {
 	p := m.pruner(limits{keep: 20 * time.Second})
 	m.prune(p)
 	through := m.count("SELECT min(n) - 1 FROM commits")
-	if through < 2*chunk {
-		t.Fatalf("only %d commits were pruned", through)
-	}
+	must.Need(t, through >= 2*chunk, "only %d commits were pruned", through)
 	proof := prove(t, m.path)
-	if proof.Hashes == 0 || proof.Hashes > 64*through {
-		t.Errorf("%d octets are kept of %d commits", proof.Hashes, through)
-	}
+	must.True(t, proof.Hashes != 0 && proof.Hashes <= 64*through, "%d octets are kept of %d commits", proof.Hashes, through)
 	check := func(n int64, found bool) {
 		t.Helper()
 		for _, known := range []int64{n, 0} {
@@ -96,9 +87,8 @@ func TestTree_HeadsFromBeforeWhatWasPruned(t *testing.T) {
 	check(5, false)
 	check(chunk-1, true) // that of a whole chunk
 	check(chunk+5, true)
-	if proof := prove(t, m.path); !proof.Whole {
-		t.Errorf("%v", proof.Damage)
-	}
+	proof = prove(t, m.path)
+	must.True(t, proof.Whole, "%v", proof.Damage)
 	m.before = p.db.head
 	m.ids = [eventTable + 1]int64{}
 	for i := runTable; i <= lastTable; i++ {
@@ -135,9 +125,8 @@ func TestTree_AnyChangeOfKeptHashesIsFound(t *testing.T) {
 		m.exec("DELETE FROM hashes")
 		m.exec("INSERT INTO hashes VALUES (0, ?, ?)", leaves, hashes)
 	}
-	if proof := prove(t, m.path); !proof.Whole {
-		t.Errorf("after all was put right: %v", proof.Damage)
-	}
+	proof := prove(t, m.path)
+	must.True(t, proof.Whole, "after all was put right: %v", proof.Damage)
 }
 
 // A proof shows hashes of the rows beside its own. Who knows such a row to the last value cannot
@@ -164,8 +153,7 @@ func TestProve_ANeighbourCannotBeGuessed(t *testing.T) {
 			}
 		}
 		for at, of := range e.Commits {
-			commit, rows, err := p.rowsOf(of.N)
-			must.OK(t, err)
+			commit, rows := must.Two(p.rowsOf(of.N))(t)
 			l := newLeaves(commit.salt)
 			for i, row := range rows {
 				if slices.ContainsFunc(e.Rows, func(r ProvedRow) bool { return r.Commit == at && r.Place == int64(i) }) {
@@ -179,16 +167,13 @@ func TestProve_ANeighbourCannotBeGuessed(t *testing.T) {
 					if sum := sha256.Sum256(hidden); some {
 						leaf = append(leaf, sum[:]...)
 					}
-					if guess := sha256.Sum256(leaf); e.has(guess[:]) {
-						t.Errorf("decision %d: leaf %d of commit %d is known by the salt %x", seq, i, of.N, salt)
-					}
+					guess := sha256.Sum256(leaf)
+					must.True(t, !e.has(guess[:]), "decision %d: leaf %d of commit %d is known by the salt %x", seq, i, of.N, salt)
 				}
 			}
 		}
 	}
-	if shown == 0 {
-		t.Error("no proof has a hash of a leaf beside its own")
-	}
+	must.True(t, shown != 0, "no proof has a hash of a leaf beside its own")
 }
 
 // has reports whether h is one of the hashes of the proof.

@@ -18,8 +18,7 @@ import (
 // called: as a full disk does, but that this one is a file opened for reading.
 func stuck(t *testing.T, w *Writer) (free func()) {
 	t.Helper()
-	deaf, err := os.Open(w.path + ".tail")
-	must.OK(t, err)
+	deaf := must.Get(os.Open(w.path + ".tail"))(t)
 	w.io.Lock()
 	defer w.io.Unlock()
 	real := w.wal.Files
@@ -44,9 +43,7 @@ func intact(t *testing.T, path string) (entries, outcomes int) {
 	})
 	must.OK(t, err)
 	report, err := Verify(t.Context(), path, nil, nil)
-	if err != nil || !report.Whole {
-		t.Errorf("the record is not whole: %+v, %v", report, err)
-	}
+	must.True(t, err == nil && report.Whole, "the record is not whole: %+v, %v", report, err)
 	return entries, outcomes
 }
 
@@ -63,16 +60,12 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 			t.Fatalf("decision %d: %v", i, err)
 		}
 	}
-	if w.Err() == nil {
-		t.Error("the record says that it is well")
-	}
+	must.True(t, w.Err() != nil, "the record says that it is well")
 	w.Ended(open) // its outcome waits
 	free()
 	later := request(2)
 	must.OK(t, w.Decided(later))
-	if w.Err() != nil {
-		t.Error("the record goes on saying that it is ill:", w.Err())
-	}
+	must.OK(t, w.Err(), "the record goes on saying that it is ill")
 	must.OK(t, w.Close(""))
 	if entries, outcomes := intact(t, path); entries != 2 || outcomes != 2 {
 		t.Errorf("%d entries and %d outcomes, want those of the two that were accepted", entries, outcomes)
@@ -81,25 +74,21 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 	if len(gaps) != 1 || gaps[0].Refused != 5 || !gaps[0].From.Before(gaps[0].To) || !strings.Contains(gaps[0].Why, "audit.db.tail") {
 		t.Errorf("the record has the gaps %v, want one of 5 refusals", gaps)
 	}
-	if n := strings.Count(log.String(), "decisions cannot be recorded; requests are refused until they can"); n != 1 {
-		t.Errorf("the log has it %d times:\n%s", n, &log)
-	}
+	n := strings.Count(log.String(), "decisions cannot be recorded; requests are refused until they can")
+	must.True(t, n == 1, "the log has it %d times:\n%s", n, &log)
 	must.Contain(t, log.String(), "decisions are recorded again", "the log does not tell of the end:\n%s", &log)
 }
 
 // gapsOf returns the gaps of the record at path, which Verify and readers agree on.
 func gapsOf(t *testing.T, path string) (gaps []audit.Gap) {
 	t.Helper()
-	record, err := OpenRecord(path)
-	must.OK(t, err)
-	r, err := record.Read(t.Context())
-	must.OK(t, err)
+	record := must.Get(OpenRecord(path))(t)
+	r := must.Get(record.Read(t.Context()))(t)
 	defer r.Close()
-	err = r.Counted(&Filter{}, func(n *Counted) { gaps = append(gaps, *n.Gap) })
+	err := r.Counted(&Filter{}, func(n *Counted) { gaps = append(gaps, *n.Gap) })
 	proof, err2 := Verify(t.Context(), path, nil, nil)
-	if err != nil || err2 != nil || !proof.Whole || !slices.Equal(proof.Gaps, gaps) {
-		t.Errorf("%v, %v: %+v, and the gaps %v", err, err2, proof, gaps)
-	}
+	must.True(t, err == nil && err2 == nil && proof.Whole && slices.Equal(proof.Gaps, gaps),
+		"%v, %v: %+v, and the gaps %v", err, err2, proof, gaps)
 	return gaps
 }
 
@@ -111,12 +100,8 @@ func TestWriter_AGapIsOneEntry(t *testing.T) {
 	w := mustOpen(t, path, Options{})
 	free := stuck(t, w)
 	for i := range 3 {
-		if w.Decided(request(i)) == nil {
-			t.Fatal("recorded all the same")
-		}
-		if w.Complete() == nil {
-			t.Fatal("completed all the same")
-		}
+		must.Need(t, w.Decided(request(i)) != nil, "recorded all the same")
+		must.Need(t, w.Complete() != nil, "completed all the same")
 	}
 	free()
 	for range 2 {
@@ -127,9 +112,8 @@ func TestWriter_AGapIsOneEntry(t *testing.T) {
 	}
 	must.OK(t, w.Decided(request(4)))
 	must.OK(t, w.Close(""))
-	if gaps := gapsOf(t, path); len(gaps) != 1 {
-		t.Errorf("the record has the gaps %v", gaps)
-	}
+	gaps := gapsOf(t, path)
+	must.True(t, len(gaps) == 1, "the record has the gaps %v", gaps)
 }
 
 // A heed that stops in a gap leaves it in the tail, for the next one.
@@ -143,38 +127,30 @@ func TestWriter_AGapOutlivesARestart(t *testing.T) {
 	}
 	free()
 	must.OK(t, w.Close(""))
-	if gaps := gapsOf(t, path); len(gaps) != 1 || gaps[0].Refused != 4 {
-		t.Errorf("the record has the gaps %v, want one of 4 refusals", gaps)
-	}
+	gaps := gapsOf(t, path)
+	must.True(t, len(gaps) == 1 && gaps[0].Refused == 4, "the record has the gaps %v, want one of 4 refusals", gaps)
 
 	w = mustOpen(t, path, Options{})
 	stuck(t, w)
 	_ = w.Decided(request(1))
-	if err := w.Close(""); err == nil || !strings.Contains(err.Error(), "and 1 request was refused") {
-		t.Errorf("what the record could not count is lost: %v", err)
-	}
+	must.Fail(t, w.Close(""), "and 1 request was refused", "what the record could not count is lost")
 
 	w = mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{Continue: true})
 	stuck(t, w)
 	for i := range 2 {
 		must.OK(t, w.Decided(request(i)))
 	}
-	if err := w.Close(""); err == nil || !strings.Contains(err.Error(), "2 requests that went on unrecorded") {
-		t.Errorf("what went on unrecorded is lost: %v", err)
-	}
+	must.Fail(t, w.Close(""), "2 requests that went on unrecorded", "what went on unrecorded is lost")
 }
 
 func TestHeed_AnIdleRecordRecoversWithoutARequest(t *testing.T) {
 	t.Parallel()
 	w := mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{})
 	free := stuck(t, w)
-	if w.Decided(request(1)) == nil {
-		t.Fatal("recorded all the same")
-	}
+	must.Need(t, w.Decided(request(1)) != nil, "recorded all the same")
 	free()
-	if err := w.Complete(); err != nil || w.Err() != nil {
-		t.Errorf("still ill: %v, %v", err, w.Err())
-	}
+	err := w.Complete()
+	must.True(t, err == nil && w.Err() == nil, "still ill: %v, %v", err, w.Err())
 }
 
 func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
@@ -189,18 +165,15 @@ func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
 	}
 	free()
 	must.OK(t, w.Close(""))
-	if entries, _ := intact(t, path); entries != 0 || w.Lost() != 7 {
-		t.Errorf("%d entries, %d lost; want none and 7", entries, w.Lost())
-	}
+	entries, _ := intact(t, path)
+	must.True(t, entries == 0 && w.Lost() == 7, "%d entries, %d lost; want none and 7", entries, w.Lost())
 	c, err := view(path)
 	must.OK(t, err)
 	defer c.Close()
 	var n int64
 	var why string
 	err = c.row("SELECT sum(count), max(why) FROM exempt", &n, &why)
-	if err != nil || n != 7 || !strings.Contains(why, "audit.db.tail") {
-		t.Errorf("the record says %d: %q (%v)", n, why, err)
-	}
+	must.True(t, err == nil && n == 7 && strings.Contains(why, "audit.db.tail"), "the record says %d: %q (%v)", n, why, err)
 }
 
 func TestHeed_ADecisionIsNotRecordedInAFileThatIsGone(t *testing.T) {
@@ -214,17 +187,12 @@ func TestHeed_ADecisionIsNotRecordedInAFileThatIsGone(t *testing.T) {
 			w.io.Lock()
 			w.checked = w.checked.Add(-presentEvery)
 			w.io.Unlock()
-			if err := w.Decided(request(2)); err == nil || !strings.Contains(err.Error(), "no longer where it was: bring it back, or restart heed") {
-				t.Errorf("got %v", err)
-			}
+			must.Fail(t, w.Decided(request(2)), "no longer where it was: bring it back, or restart heed")
 			must.OK(t, os.Rename(filepath.Join(dir, "elsewhere"), filepath.Join(dir, name)))
-			if err := w.Decided(request(3)); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, w.Decided(request(3)))
 			must.OK(t, w.Close(""))
-			if entries, outcomes := intact(t, filepath.Join(dir, "audit.db")); entries != 2 || outcomes != 2 {
-				t.Errorf("%d entries and %d outcomes, want 2", entries, outcomes)
-			}
+			entries, outcomes := intact(t, filepath.Join(dir, "audit.db"))
+			must.True(t, entries == 2 && outcomes == 2, "%d entries and %d outcomes, want 2", entries, outcomes)
 		})
 	}
 }
@@ -236,14 +204,11 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 	w.wal.Sync = func(f *os.File) error { synced++; return f.Sync() }
 	for i := range 3 {
 		must.OK(t, w.Decided(request(i)))
-		if synced != i+1 {
-			t.Errorf("after decision %d the disk was waited for %d times", i+1, synced)
-		}
+		must.True(t, synced == i+1, "after decision %d the disk was waited for %d times", i+1, synced)
 	}
 	w.wal.Sync = func(*os.File) error { return os.ErrDeadlineExceeded }
-	if err := w.Decided(request(4)); err == nil {
-		t.Error("recorded although the disk did not take it")
-	}
+	err := w.Decided(request(4))
+	must.True(t, err != nil, "recorded although the disk did not take it")
 	w.wal.Sync = (*os.File).Sync
 }
 
@@ -279,7 +244,6 @@ func TestHeed_FailedWritesNeverSpoilTheRecord(t *testing.T) {
 	all.Wait()
 	must.OK(t, w.Close(""))
 	entries, outcomes := intact(t, path)
-	if entries != accepted || outcomes != accepted || accepted == 0 {
-		t.Errorf("%d entries and %d outcomes of %d accepted decisions", entries, outcomes, accepted)
-	}
+	must.True(t, entries == accepted && outcomes == accepted && accepted != 0,
+		"%d entries and %d outcomes of %d accepted decisions", entries, outcomes, accepted)
 }

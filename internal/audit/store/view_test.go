@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -19,8 +20,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string, data []byte) string {
-		path := filepath.Join(dir, name)
-		must.OK(t, os.WriteFile(path, data, 0o600))
+		path := testkit.Write(t, filepath.Join(dir, name), string(data))
 		return path
 	}
 	changed := func(sql string) string {
@@ -48,13 +48,10 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		{changed("PRAGMA user_version = 1"), "no record of heed's"}, // nothing of that layout was released
 		{changed("PRAGMA user_version = 7"), "a newer heed wrote it: its layout is number 7"},
 	} {
-		if _, err := view(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.path, err, c.want)
-		}
+		must.Fail(t, must.Err(view(c.path)), c.want, c.path)
 	}
-	if err := unreadable(&fs.PathError{Op: "open", Path: other, Err: syscall.EACCES}); !strings.Contains(err.Error(), "\nRun the command as the user") {
-		t.Errorf("of another user: %v", err)
-	}
+	err = unreadable(&fs.PathError{Op: "open", Path: other, Err: syscall.EACCES})
+	must.True(t, strings.Contains(err.Error(), "\nRun the command as the user"), "of another user: %v", err)
 }
 
 // Where the index of the write-ahead log cannot be made, what is in that log is read all
@@ -67,16 +64,13 @@ func TestHeed_ReadingNeedsNoWrite(t *testing.T) {
 	for i := range 4 {
 		must.OK(t, w.Decided(request(i)))
 		if i == 2 {
-			if err := w.Complete(); err != nil { // three are in the write-ahead log
-				t.Fatal(err)
-			}
+			must.OK(t, w.Complete()) // three are in the write-ahead log
 			w.completing.Lock()
 		}
 	}
 	path = killed(t, path)
 	w.completing.Unlock()
-	c, err := connect(path, "alone")
-	must.OK(t, err)
+	c := must.Get(connect(path, "alone"))(t)
 	defer c.Close()
 	if n, err := c.integer("SELECT count(*) FROM entry"); n != 3 || err != nil {
 		t.Errorf("%d decisions, %v; want 3", n, err)
@@ -86,34 +80,25 @@ func TestHeed_ReadingNeedsNoWrite(t *testing.T) {
 	}
 	c.Close()
 	must.OK(t, os.Remove(path+".tail2"))
-	if err := os.Mkdir(path+".tail2", 0o700); err != nil { // which no one can complete it from
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(path+".tail2", 0o700)) // which no one can complete it from
 	proof, err := Verify(t.Context(), path, nil, nil)
-	if err != nil || !proof.Whole || proof.Waiting != 1 {
-		t.Errorf("%+v, %v", proof, err)
-	}
-	if n, err := Completed(t.Context(), path); n != 1 || err != nil {
-		t.Errorf("%d wait, %v", n, err)
-	}
-	if records, err := Records(path); err != nil || records[0].Last != 3 || records[0].Waiting != 1 {
-		t.Errorf("%+v, %v", records, err)
-	}
-	if proof, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"), nil); err != nil || proof.Head.Entries != 3 || proof.Waiting != 1 {
-		t.Errorf("the backup: %+v, %v", proof, err)
-	}
+	must.True(t, err == nil && proof.Whole && proof.Waiting == 1, "%+v, %v", proof, err)
+	n, err := Completed(t.Context(), path)
+	must.True(t, n == 1 && err == nil, "%d wait, %v", n, err)
+	records, err := Records(path)
+	must.True(t, err == nil && records[0].Last == 3 && records[0].Waiting == 1, "%+v, %v", records, err)
+	proof, err = Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"), nil)
+	must.True(t, err == nil && proof.Head.Entries == 3 && proof.Waiting == 1, "the backup: %+v, %v", proof, err)
 	must.OK(t, os.Remove(path+".tail2"))
-	if n, err := Completed(t.Context(), path); n != 0 || err != nil || entries(t, path) != 4 {
-		t.Errorf("completed: %d wait, %v", n, err)
-	}
+	n, err = Completed(t.Context(), path)
+	must.True(t, n == 0 && err == nil && entries(t, path) == 4, "completed: %d wait, %v", n, err)
 }
 
 func TestHeed_AFileThatLostItsEndIsDamaged(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(500)
 	whole := m.copy()
-	data, err := os.ReadFile(whole)
-	must.OK(t, err)
+	data := must.Get(os.ReadFile(whole))(t)
 	for size := 100; size < len(data); size += len(data) / 20 {
 		must.OK(t, os.Truncate(whole, int64(size)))
 		if proof, err := Verify(context.Background(), whole, nil, nil); err != nil || proof.Whole || !strings.Contains(proof.Damage.What, "its end is missing") {
@@ -129,8 +114,7 @@ func TestHeed_AChangedPageIsNotReadAsARecord(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(entriesOf(2000))
 	path := m.copy()
-	data, err := os.ReadFile(path)
-	must.OK(t, err)
+	data := must.Get(os.ReadFile(path))(t)
 	found := 0
 	n := rounds(300)
 	for range n {
@@ -147,9 +131,7 @@ func TestHeed_AChangedPageIsNotReadAsARecord(t *testing.T) {
 		data[at] ^= bit
 	}
 	t.Logf("%d of %d found", found, n)
-	if found < n/2 {
-		t.Errorf("of %d changed octets only %d were found", n, found)
-	}
+	must.True(t, found >= n/2, "of %d changed octets only %d were found", n, found)
 }
 
 // copy copies the record as it is into one file.
@@ -166,36 +148,29 @@ func TestHeed_DamageIsReportedAsSuch(t *testing.T) {
 	path := m.copy()
 	must.OK(t, os.Truncate(path, 4096))
 	var d *Damage
-	if _, err := view(path); !errors.As(err, &d) {
-		t.Error(fmt.Sprint(err))
-	}
+	_, err := view(path)
+	must.True(t, errors.As(err, &d), "%s", fmt.Sprint(err))
 }
 
 // A reader stops in the middle of a query when its context ends.
 func TestHeed_AReaderEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	record, err := OpenRecord(newMade(t).entries(100).path)
-	must.OK(t, err)
+	record := must.Get(OpenRecord(newMade(t).entries(100).path))(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	r, err := record.Read(ctx)
-	must.OK(t, err)
+	r := must.Get(record.Read(ctx))(t)
 	defer r.Close()
-	rows, err := r.Decisions(&Filter{})
-	must.OK(t, err)
+	rows := must.Get(r.Decisions(&Filter{}))(t)
 	defer rows.Close()
 	n, enough := 0, errors.New("enough")
-	err = r.Entries(&Filter{}, func(*Entry) error {
+	err := r.Entries(&Filter{}, func(*Entry) error {
 		if n++; n == 10 {
 			cancel(enough)
 		}
 		return nil
 	})
-	if n != 10 || !errors.Is(err, enough) {
-		t.Errorf("%d rows were read: %v", n, err)
-	}
-	if values, err := rows.Next(); values != nil || !errors.Is(err, enough) {
-		t.Errorf("another query goes on: %v, %v", values, err)
-	}
+	must.True(t, n == 10 && errors.Is(err, enough), "%d rows were read: %v", n, err)
+	values, err := rows.Next()
+	must.True(t, values == nil && errors.Is(err, enough), "another query goes on: %v, %v", values, err)
 }
 
 // What a commit says was pruned is read whatever it is: a value without octets is not taken for
@@ -204,7 +179,6 @@ func TestHeed_APrunedWithoutOctetsIsDamage(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(20)
 	must.Get(m.db.Exec("UPDATE commits SET pruned = x'' WHERE n = 1"))(t)
-	if _, err := OpenRecord(m.path); err == nil {
-		t.Error("a record whose stub has no octets was opened")
-	}
+	_, err := OpenRecord(m.path)
+	must.True(t, err != nil, "a record whose stub has no octets was opened")
 }

@@ -18,9 +18,7 @@ import (
 
 func open(t testing.TB, path string, o store.Options) *store.Writer {
 	t.Helper()
-	w, err := store.Open(path, o)
-	must.OK(t, err)
-	return w
+	return must.Get(store.Open(path, o))(t)
 }
 
 func view(t testing.TB, path string) *sql.DB {
@@ -36,9 +34,7 @@ func view(t testing.TB, path string) *sql.DB {
 
 func count(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
-	if err := db.QueryRow(query, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must.OK(t, db.QueryRow(query, args...).Scan(&n), query)
 	return n
 }
 
@@ -81,9 +77,8 @@ func TestHeed_ADecisionIsReadInSQLiteWithItsOutcome(t *testing.T) {
 	want := fmt.Sprint(e.ID, " https://site.test/private/x?a=1 refuse Disallow: /private 2 ", rules.DigestOf(robots), " 403")
 	must.Equal(t, got, want)
 	must.OK(t, w.Close("heed is stopping"))
-	if err := w.Decided(e); err == nil {
-		t.Error("a decision was accepted after the end")
-	}
+	err = w.Decided(e)
+	must.True(t, err != nil, "a decision was accepted after the end")
 }
 
 func TestHeed_NamesAreStoredOnce(t *testing.T) {
@@ -100,9 +95,7 @@ func TestHeed_NamesAreStoredOnce(t *testing.T) {
 	must.OK(t, w.Close("heed is stopping"))
 	db := view(t, path)
 	for table, want := range map[string]int{"run": 1, "asker": 1, "site": 1, "body": 1, "snapshot": 1, "policy": 1, "ground": 1, "entry": 100, "outcome": 100} {
-		if n := count(t, db, "SELECT count(*) FROM "+table); n != want {
-			t.Errorf("%s has %d rows, want %d", table, n, want)
-		}
+		must.Equal(t, count(t, db, "SELECT count(*) FROM "+table), want, "rows of %s", table)
 	}
 }
 
@@ -116,9 +109,8 @@ func TestHeed_ManyDecideAtOnceAndNoneIsLost(t *testing.T) {
 		all.Go(func() {
 			for i := range 200 {
 				e := asked(p, fmt.Sprint("/", client, "/", i))
-				if err := w.Decided(e); err != nil {
-					t.Error(err)
-				}
+				err := w.Decided(e)
+				must.True(t, err == nil, "%v", err)
 				if i%3 != 0 {
 					w.Ended(e)
 				}
@@ -173,9 +165,8 @@ func TestHeed_WhatWasDecidedOutlivesAKill(t *testing.T) {
 	must.OK(t, after.Close(""))
 	db := view(t, killed)
 	must.Equal(t, count(t, db, "SELECT count(*) FROM run"), 2, "runs")
-	if n := count(t, db, "SELECT count(*) FROM entry LEFT JOIN outcome ON entry = seq WHERE entry IS NULL"); n > 12 {
-		t.Errorf("%d entries have no outcome, want those of the tail at most", n)
-	}
+	n := count(t, db, "SELECT count(*) FROM entry LEFT JOIN outcome ON entry = seq WHERE entry IS NULL")
+	must.True(t, n <= 12, "%d entries have no outcome, want those of the tail at most", n)
 }
 
 func TestHeed_ARecordHasOneWriter(t *testing.T) {
@@ -183,9 +174,8 @@ func TestHeed_ARecordHasOneWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	_, err := store.Open(path, store.Options{})
-	if want := "the record " + path + " cannot be used: another heed writes to it\nStop that one, or name another file in [audit] file"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	want := "the record " + path + " cannot be used: another heed writes to it\nStop that one, or name another file in [audit] file"
+	must.True(t, err != nil && err.Error() == want, "got %v, want %s", err, want)
 	must.OK(t, w.Close(""))
 	open(t, path, store.Options{}).Close("")
 }

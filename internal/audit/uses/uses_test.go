@@ -110,9 +110,8 @@ func TestRequest_AnIncompletePageIsUnknown(t *testing.T) {
 		v := &signal.Verdict{Crawl: true, Page: string(why)}
 		q := uses.Request{Stated: []signal.Purpose{signal.PurposeSearch}, After: v, Sent: true, Ended: true}
 		for _, p := range signal.Purposes() {
-			if got := q.Judge(p); got.Answer != uses.Unknown || !strings.Contains(got.Why, string(why)) {
-				t.Errorf("%s for %s: %+v", why, p, got)
-			}
+			got := q.Judge(p)
+			must.True(t, got.Answer == uses.Unknown && strings.Contains(got.Why, string(why)), "%s for %s: %+v", why, p, got)
 		}
 	}
 }
@@ -123,12 +122,9 @@ func TestPurposes_OfARecord(t *testing.T) {
 	for _, p := range signal.Purposes() {
 		names = append(names, string(p))
 	}
-	if all, err := uses.Purposes(names); err != nil || len(all) != len(names) {
-		t.Errorf("%v, %v", all, err)
-	}
-	if _, err := uses.Purposes([]string{"search", "resale"}); err == nil || !strings.Contains(err.Error(), `"resale"`) {
-		t.Errorf("an unknown purpose: %v", err)
-	}
+	all, err := uses.Purposes(names)
+	must.True(t, err == nil && len(all) == len(names), "%v, %v", all, err)
+	must.Fail(t, must.Err(uses.Purposes([]string{"search", "resale"})), `"resale"`, "an unknown purpose")
 }
 
 // FuzzReader finds a recorded text that makes the package fail, or that is a permission

@@ -45,9 +45,7 @@ func TestEveryOfferedCodingIsDecoded(t *testing.T) {
 	t.Parallel()
 	all := forms(t)
 	for name := range strings.SplitSeq(coding.Accepted, ", ") {
-		if all[name] == nil {
-			t.Errorf("%s is offered and not tested", name)
-		}
+		must.True(t, all[name] != nil, "%s is offered and not tested", name)
 	}
 	for name, sent := range all {
 		if name == "bare" {
@@ -58,9 +56,8 @@ func TestEveryOfferedCodingIsDecoded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got, err := io.ReadAll(r); err != nil || string(got) != text {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		got, err := io.ReadAll(r)
+		must.True(t, err == nil && string(got) == text, "%s: %q, %v", name, got, err)
 	}
 }
 
@@ -77,12 +74,9 @@ func TestFreedReadersAreAsGoodAsNew(t *testing.T) {
 				coding.Free(r)
 			}
 			r, err := coding.NewReader(name, bytes.NewReader(sent))
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if got, err := io.ReadAll(r); err != nil || string(got) != text {
-				t.Errorf("%s, the %dth time: %q, %v", name, i, got, err)
-			}
+			must.OK(t, err, name)
+			got, err := io.ReadAll(r)
+			must.True(t, err == nil && string(got) == text, "%s, the %dth time: %q, %v", name, i, got, err)
 			coding.Free(r)
 		}
 	}
@@ -92,9 +86,8 @@ func TestUnknownCodings(t *testing.T) {
 	t.Parallel()
 	for _, lines := range [][]string{{"compress"}, {"gzip, gzip"}, {"gzip", "br"}, {"aes128gcm"}, {"bzip2"}, {"utf-8, compress"}, {"x-compress"}, {"sdch, gzip"}, {"brotli"}} {
 		name := coding.Name(lines)
-		if _, err := coding.NewReader(name, strings.NewReader("x")); !errors.Is(err, coding.ErrUnknown) || coding.Known(name) {
-			t.Errorf("%q: %v", lines, err)
-		}
+		_, err := coding.NewReader(name, strings.NewReader("x"))
+		must.True(t, errors.Is(err, coding.ErrUnknown) && !coding.Known(name), "%q: %v", lines, err)
 	}
 	for _, lines := range [][]string{nil, {""}, {"Identity"}} {
 		must.Equal(t, coding.Name(lines), "", "%q", lines)
@@ -117,18 +110,14 @@ func TestHeed_NamesOfNoCoding(t *testing.T) {
 		}
 		for _, body := range []string{text, "User-agent: *\nDisallow: /caf\xE9\n", "\xFF\xFEa\x00", "\x1b$B<\x22\x1b(B"} {
 			r, err := coding.NewReader(name, strings.NewReader(body))
-			if err != nil {
-				t.Fatalf("%q: %v", value, err)
-			}
-			if got, err := io.ReadAll(r); err != nil || string(got) != body {
-				t.Errorf("%q: %q, %v", value, got, err)
-			}
+			must.OK(t, err, "%q", value)
+			got, err := io.ReadAll(r)
+			must.True(t, err == nil && string(got) == body, "%q: %q, %v", value, got, err)
 		}
 		for _, form := range []string{"gzip", "zstd", "deflate"} {
 			r, _ := coding.NewReader(name, bytes.NewReader(all[form]))
-			if got, err := io.ReadAll(r); err == nil {
-				t.Errorf("%q of %s: %q", value, form, got)
-			}
+			got, err := io.ReadAll(r)
+			must.True(t, err != nil, "%q of %s: %q", value, form, got)
 		}
 	}
 	for value, want := range map[string]string{
@@ -137,9 +126,7 @@ func TestHeed_NamesOfNoCoding(t *testing.T) {
 		"compress, utf-8": "compress", "gzip, gzip": "gzip,gzip", "brotli": "brotli", "bzip2": "bzip2", "xz, none": "xz",
 	} {
 		name := coding.Name([]string{value})
-		if name != want || coding.Mislabelled(name) {
-			t.Errorf("%q is %q, want %q", value, name, want)
-		}
+		must.True(t, name == want && !coding.Mislabelled(name), "%q is %q, want %q", value, name, want)
 	}
 }
 
@@ -153,9 +140,8 @@ func TestHeed_OctetsAfterGzipAreIgnored(t *testing.T) {
 		string(sent): text + text, string(sent) + "\n": text + text, "\x1f\x8b": "", string(sent[:len(sent)-1]): "",
 	} {
 		r := must.Get(coding.NewReader("gzip", strings.NewReader(string(sent)+after)))(t)
-		if got, err := io.ReadAll(r); (err != nil) != (want == "") || want != "" && string(got) != want {
-			t.Errorf("%q: %q, %v", after, got, err)
-		}
+		got, err := io.ReadAll(r)
+		must.True(t, (err != nil) == (want == "") && (want == "" || string(got) == want), "%q: %q, %v", after, got, err)
 		coding.Free(r)
 	}
 }
@@ -182,9 +168,8 @@ func TestHeed_GzipThatIsCutOffBetweenMembersIsAnError(t *testing.T) {
 		"after a member's ID1": io.MultiReader(bytes.NewReader(whole), strings.NewReader("\x1f")),
 	} {
 		r := must.Get(coding.NewReader("gzip", io.MultiReader(sent, iotest.ErrReader(io.ErrUnexpectedEOF))))(t)
-		if got, err := io.ReadAll(r); string(got) != text || !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		got, err := io.ReadAll(r)
+		must.True(t, string(got) == text && errors.Is(err, io.ErrUnexpectedEOF), "%s: %q, %v", name, got, err)
 	}
 }
 
@@ -217,11 +202,9 @@ func TestOffer(t *testing.T) {
 		"dcz, *;q=0":                   "identity",
 		"gzip dcz":                     "identity",
 	} {
-		if got, changed := coding.Offer([]string{offered}); got != want || changed != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", offered, got, changed, want)
-		}
+		got, changed := coding.Offer([]string{offered})
+		must.True(t, got == want && changed == (want != ""), "%q: %q, %v; want %q", offered, got, changed, want)
 	}
-	if got, _ := coding.Offer([]string{"gzip", "dcz, br"}); got != "gzip, br" {
-		t.Errorf("of two lines %q", got)
-	}
+	got, _ := coding.Offer([]string{"gzip", "dcz, br"})
+	must.True(t, got == "gzip, br", "of two lines %q", got)
 }

@@ -5,22 +5,20 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestMap_HoldsNoMoreThanItsBound(t *testing.T) {
 	t.Parallel()
 	var m Map[int, int]
-	if _, ok := m.Get(1); ok {
-		t.Error("an empty Map returned a value")
-	}
+	_, ok := m.Get(1)
+	must.True(t, !ok, "an empty Map returned a value")
 	for n := range 1000 {
 		m.Put(n, 2*n, 10)
-		if v, ok := m.Get(n); !ok || v != 2*n {
-			t.Fatalf("Get(%d) = %d, %v", n, v, ok)
-		}
-		if len(m.values) > 10 {
-			t.Fatalf("%d values", len(m.values))
-		}
+		v, ok := m.Get(n)
+		must.Need(t, ok && v == 2*n, "Get(%d) = %d, %v", n, v, ok)
+		must.Need(t, len(m.values) <= 10, "%d values", len(m.values))
 	}
 }
 
@@ -50,18 +48,15 @@ func TestMap_CountsAValueOnce(t *testing.T) {
 	for range 5 {
 		m.PutSized(2, "two", 7, 10)
 	}
-	if len(m.values) != 2 {
-		t.Errorf("of two values it has %v", m.values)
-	}
+	must.True(t, len(m.values) == 2, "of two values it has %v", m.values)
 	load := func() (string, error) { return "three", nil }
 	for range 2 {
 		if v, err := m.LoadSized(3, func(s string) int { return len(s) }, 10, load); v != "three" || err != nil || len(m.values) != 1 || m.size != 5 {
 			t.Errorf("%q, %v; it was full, and has %v of size %d", v, err, m.values, m.size)
 		}
 	}
-	if _, err := m.Load(4, 10, func() (string, error) { return "", errors.New("a test") }); err == nil || len(m.values) != 1 {
-		t.Errorf("%v; a value with an error is remembered: %v", err, m.values)
-	}
+	_, err := m.Load(4, 10, func() (string, error) { return "", errors.New("a test") })
+	must.True(t, err != nil && len(m.values) == 1, "%v; a value with an error is remembered: %v", err, m.values)
 }
 
 // A full map loses all values, or one of the first by the caller's order.
@@ -73,12 +68,10 @@ func TestMakeRoom(t *testing.T) {
 		MakeRoom(m, 10, less)
 		m[i] = i
 	}
-	if len(m) != 10 || m[10] != 10 || m[11] != 11 {
-		t.Errorf("by an order it has %v", m) // 12 values and no more are compared
-	}
-	if _, ok := m[0]; ok {
-		t.Errorf("the first one is left: %v", m)
-	}
+	// 12 values and no more are compared
+	must.True(t, len(m) == 10 && m[10] == 10 && m[11] == 11, "by an order it has %v", m)
+	_, ok := m[0]
+	must.True(t, !ok, "the first one is left: %v", m)
 	if MakeRoom(m, 11, nil); len(m) != 10 {
 		t.Errorf("there was room, and it has %v", m)
 	}
@@ -99,14 +92,11 @@ func TestKept_IsBounded(t *testing.T) {
 			m.Put(i, i, now.Add(time.Minute), c.size, c.most, c.mostSize)
 			m.Put(i, i+1, now.Add(time.Minute), c.size, c.most, c.mostSize) // in place of the other
 		}
-		if len(m.values) != c.kept || m.size != c.kept*c.size {
-			t.Errorf("%s: %d values of size %d", name, len(m.values), m.size)
-		}
-		if v, ok := m.Get(19, now); v != 20 || !ok {
-			t.Errorf("%s: the last one is %d, %v", name, v, ok)
-		}
-		if v, ok := m.Get(19, now.Add(time.Minute)); v != 0 || ok {
-			t.Errorf("%s: after its time it is %d, %v", name, v, ok)
-		}
+		must.True(t, len(m.values) == c.kept && m.size == c.kept*c.size,
+			"%s: %d values of size %d", name, len(m.values), m.size)
+		v, ok := m.Get(19, now)
+		must.True(t, v == 20 && ok, "%s: the last one is %d, %v", name, v, ok)
+		v, ok = m.Get(19, now.Add(time.Minute))
+		must.True(t, v == 0 && !ok, "%s: after its time it is %d, %v", name, v, ok)
 	}
 }

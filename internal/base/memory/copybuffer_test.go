@@ -1,6 +1,10 @@
 package memory
 
-import "testing"
+import (
+	"testing"
+
+	"heed/internal/tools/testkit/must"
+)
 
 // Clients that stop reading keep the memory of their answers: only some of them keep
 // much, and those that follow are served with less.
@@ -12,12 +16,8 @@ func TestCopyBuffers_FewAreLarge(t *testing.T) {
 		buffers[i].Grow() // once is enough
 	}
 	last := &buffers[maxLargeBuffers]
-	if n := len(last.Octets); n != len(smallBuffer{}) {
-		t.Errorf("one buffer more than %d has %d octets", maxLargeBuffers, n)
-	}
-	if n := len(buffers[0].Octets); n != len(largeBuffer{}) {
-		t.Errorf("a buffer that has grown has %d octets", n)
-	}
+	must.Equal(t, len(last.Octets), len(smallBuffer{}), "octets of one buffer more than %d", maxLargeBuffers)
+	must.Equal(t, len(buffers[0].Octets), len(largeBuffer{}), "octets of a buffer that has grown")
 	buffers[0].Free()
 	if last.Grow(); len(last.Octets) != len(largeBuffer{}) {
 		t.Error("a buffer cannot grow when another one was freed")
@@ -25,7 +25,5 @@ func TestCopyBuffers_FewAreLarge(t *testing.T) {
 	for i := range buffers[1:] {
 		buffers[1+i].Free()
 	}
-	if n := len(largeInUse); n != 0 {
-		t.Errorf("%d large buffers are in use after all were freed", n)
-	}
+	must.Equal(t, len(largeInUse), 0, "large buffers in use after all were freed")
 }

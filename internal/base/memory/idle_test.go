@@ -44,9 +44,8 @@ func TestAnIdleProcessReturnsItsMemory(t *testing.T) {
 	defer cmd.Wait()
 	defer stdin.Close()
 	must.Get(stdout.Read(make([]byte, 8)))(t)
-	if now := resident(t, cmd.Process.Pid); now < 64*mib {
-		t.Fatalf("it has %d KiB: it has made no garbage, or has returned it already", now>>10)
-	}
+	now := resident(t, cmd.Process.Pid)
+	must.Need(t, now >= 64*mib, "it has %d KiB: it has made no garbage, or has returned it already", now>>10)
 	testkit.Until(t, "less than 32 MiB of resident memory", func() bool { return resident(t, cmd.Process.Pid) < 32*mib })
 }
 

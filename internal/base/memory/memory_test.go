@@ -57,9 +57,7 @@ func TestManage(t *testing.T) {
 			t.Setenv(variable, "77")
 			before := percent()
 			defer Manage()()
-			if got := percent(); got != before {
-				t.Errorf("a target of %d %%; it was %d %%", got, before)
-			}
+			must.Equal(t, percent(), before, "the target in percent")
 		})
 	}
 	t.Run("the target follows the heap", func(t *testing.T) {
@@ -68,9 +66,7 @@ func TestManage(t *testing.T) {
 		before, limit := percent(), debug.SetMemoryLimit(-1)
 		defer debug.SetMemoryLimit(limit)
 		stop := Manage()
-		if got := percent(); got != highTarget {
-			t.Errorf("at the start: a target of %d %%", got)
-		}
+		must.Equal(t, percent(), highTarget, "the target in percent at the start")
 		large := make([]byte, smallHeap)
 		testkit.Until(t, "a large heap to have the default target", func() bool {
 			runtime.GC()
@@ -82,9 +78,7 @@ func TestManage(t *testing.T) {
 			return percent() == highTarget
 		})
 		stop()
-		if got := percent(); got != before {
-			t.Errorf("after the end: a target of %d %%; it was %d %%", got, before)
-		}
+		must.Equal(t, percent(), before, "the target in percent after the end")
 	})
 }
 
@@ -121,8 +115,7 @@ func FuzzContainerLimit(f *testing.F) {
 			"sys/fs/cgroup/memory.max":                   {Data: []byte(value)},
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": {Data: []byte(value)},
 		}
-		if got := containerLimit(files); got < 0 || got >= unlimited {
-			t.Errorf("%d", got)
-		}
+		got := containerLimit(files)
+		must.True(t, got >= 0 && got < unlimited, "%d", got)
 	})
 }

@@ -41,22 +41,17 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 		probe := unix.Flock_t{Type: unix.F_WRLCK, Start: 1073741826, Len: 510}
 		other := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 		// The lock of an open file description conflicts with those of its own process.
-		if err := unix.FcntlFlock(other.Fd(), unix.F_OFD_GETLK, &probe); err != nil || probe.Type == unix.F_UNLCK {
-			t.Fatalf("after %s, the lock is released (%v)", after, err)
-		}
+		err := unix.FcntlFlock(other.Fd(), unix.F_OFD_GETLK, &probe)
+		must.Need(t, err == nil && probe.Type != unix.F_UNLCK, "after %s, the lock is released (%v)", after, err)
 		t.Cleanup(func() { other.Close() })
 	}
 	locked("nothing")
 	before := open()
-	claim, err := Claim(symbolic)
-	must.OK(t, err)
+	claim := must.Get(Claim(symbolic))(t)
 	for _, name := range []string{path, hard, symbolic} {
-		if _, err := Claim(name); !errors.Is(err, ErrClaimed) {
-			t.Errorf("%s is claimed twice: %v", name, err)
-		}
-		if _, err := Read(name, 1<<20); err == nil || !strings.Contains(err.Error(), "is a database that heed has open") {
-			t.Errorf("%s is read: %v", name, err)
-		}
+		_, err := Claim(name)
+		must.True(t, errors.Is(err, ErrClaimed), "%s is claimed twice: %v", name, err)
+		must.Fail(t, must.Err(Read(name, 1<<20)), "is a database that heed has open", name)
 		if at, end := Using(name, nil); at != path {
 			t.Errorf("%s is opened as %s", name, at)
 		} else {
@@ -67,33 +62,24 @@ func TestHeed_NoDescriptorOfAnOpenDatabaseIsClosed(t *testing.T) {
 	if _, err := Read(path+"-shm", 1<<20); err == nil {
 		t.Error("the index is read")
 	}
-	if n := open() - before; n != 4 { // the claim, and three of locked
-		t.Errorf("%d files are open", n)
-	}
+	n := open() - before
+	must.True(t, n == 4, "%d files are open", n) // the claim, and three of locked
 	must.OK(t, claim.Close())
 	locked("closing")
 	again, err := Claim(hard)
-	if err != nil {
-		t.Fatalf("its lock is not released: %v", err)
-	}
+	must.OK(t, err, "its lock is not released")
 	for range 3 {
-		if head, err := Head(symbolic, 3); len(head) > 0 || err != nil {
-			t.Errorf("%q of an open database is read, %v", head, err)
-		}
+		head, err := Head(symbolic, 3)
+		must.True(t, len(head) == 0 && err == nil, "%q of an open database is read, %v", head, err)
 	}
 	locked("a look at it")
 	must.OK(t, errors.Join(sqlites.Close(), again.Close()))
 	use.Ended()
-	if n := open() - before; n != 5-1 { // those of locked, without that of SQLite
-		t.Errorf("%d files are open at the end", n)
-	}
-	if head, err := Head(hard, 3); string(head) != "SQL" || err != nil {
-		t.Errorf("%q, %v", head, err)
-	}
-	if f, err := Read(path, 1<<20); err != nil || string(f.Data) != "SQLite" {
-		t.Errorf("afterwards: %v", err)
-	}
-	if len(databases.all) > 0 {
-		t.Errorf("%d databases are remembered", len(databases.all))
-	}
+	n = open() - before
+	must.True(t, n == 5-1, "%d files are open at the end", n) // those of locked, without that of SQLite
+	head, err := Head(hard, 3)
+	must.True(t, string(head) == "SQL" && err == nil, "%q, %v", head, err)
+	f, err := Read(path, 1<<20)
+	must.True(t, err == nil && string(f.Data) == "SQLite", "afterwards: %v", err)
+	must.True(t, len(databases.all) == 0, "%d databases are remembered", len(databases.all))
 }

@@ -61,16 +61,12 @@ func TestHeed_AFileThatIsNoneNeitherBlocksNorFillsMemory(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	must.OK(t, syscall.Mkfifo(fifo, 0o600))
-	if _, err := Read("/dev/zero", 1000); !errors.Is(err, ErrLarge) {
-		t.Errorf("/dev/zero: %v", err)
-	}
-	if f, err := Read(fifo, 1000); err != nil || len(f.Data) > 0 {
-		t.Errorf("a FIFO: %v", err)
-	}
+	_, err := Read("/dev/zero", 1000)
+	must.True(t, errors.Is(err, ErrLarge), "/dev/zero: %v", err)
+	f, err := Read(fifo, 1000)
+	must.True(t, err == nil && len(f.Data) == 0, "a FIFO: %v", err)
 	for _, path := range []string{fifo, "/dev/zero", t.TempDir()} {
-		if _, err := ReadRegular(path, 1000); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-			t.Errorf("%s: %v", path, err)
-		}
+		must.Fail(t, must.Err(ReadRegular(path, 1000)), "not a regular file", path)
 	}
 }
 
@@ -84,23 +80,18 @@ func TestHeed_AFileIsReplacedOrCreatedWhole(t *testing.T) {
 		want string
 	}{{Create, "a", 0o600, "a"}, {Create, "b", 0o644, "a"}, {Write, "c", 0o644, "c"}} {
 		must.OK(t, step.do(path, []byte(step.data), step.mode))
-		if got, err := os.ReadFile(path); err != nil || string(got) != step.want {
-			t.Errorf("after %q: %q, %v", step.data, got, err)
-		}
+		got, err := os.ReadFile(path)
+		must.True(t, err == nil && string(got) == step.want, "after %q: %q, %v", step.data, got, err)
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Mode() != 0o644 {
-		t.Error(info.Mode(), err)
-	}
-	if err := Write(dir, nil, 0o600); err == nil {
-		t.Error("a directory was replaced")
-	}
+	must.True(t, err == nil && info.Mode() == 0o644, "%v %v", info.Mode(), err)
+	err = Write(dir, nil, 0o600)
+	must.True(t, err != nil, "a directory was replaced")
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Error(left, err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".heed-*")); len(left) > 0 {
-		t.Error(left)
-	}
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".heed-*"))
+	must.True(t, len(left) == 0, "%v", left)
 }
 
 // The table of uses: who may own, read and change what heed acts on, and what

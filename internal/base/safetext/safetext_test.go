@@ -28,12 +28,8 @@ func TestQuoteAndError_AreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1000)
 	must.Equal(t, Quote("a\nb"), `"a?b"`, "Quote =")
-	if got := Quote(long); len(got) != maxQuoted+2 {
-		t.Errorf("Quote is %d octets long, want %d", len(got), maxQuoted+2)
-	}
-	if got := Error(errors.New(long)); len(got) != maxError {
-		t.Errorf("Error is %d octets long, want %d", len(got), maxError)
-	}
+	must.Equal(t, len(Quote(long)), maxQuoted+2, "octets of Quote")
+	must.Equal(t, len(Error(errors.New(long))), maxError, "octets of Error")
 }
 
 // Targets of every kind are printable, and nothing of them is lost.
@@ -55,9 +51,8 @@ func FuzzOctets(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		shown := Octets(text)
-		if strings.ContainsFunc(shown, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			t.Errorf("%q is shown as %q", text, shown)
-		}
+		must.True(t, !strings.ContainsFunc(shown, func(r rune) bool { return r <= ' ' || r > '~' }),
+			"%q is shown as %q", text, shown)
 		must.Equal(t, ParseOctets(shown), text, "%q is shown as %s, which", text, shown)
 	})
 }

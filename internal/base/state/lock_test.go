@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,9 +20,7 @@ func TestHeed_OneStateDirectoryBelongsToOneHeed(t *testing.T) {
 		}
 		_, err := Acquire(state, 0)
 		var held *HeldError
-		if !errors.As(err, &held) {
-			t.Fatalf("a second heed gets %v", err)
-		}
+		must.Need(t, errors.As(err, &held), "a second heed gets %v", err)
 		for _, part := range parts {
 			must.Contain(t, err.Error(), part, "%q lacks %q", err, part)
 		}
@@ -33,13 +30,10 @@ func TestHeed_OneStateDirectoryBelongsToOneHeed(t *testing.T) {
 	says(Holder{PID: 42, Background: true}, "heed run", "HEED_STATE")
 	lock.Release()
 	next, err := Acquire(state, 0)
-	if err != nil {
-		t.Fatalf("after the first has gone: %v", err)
-	}
+	must.OK(t, err, "after the first has gone")
 	defer next.Release()
-	if h, err := ReadHolder(state); err == nil {
-		t.Errorf("the next one finds what the first wrote: %+v", h)
-	}
+	h, err := ReadHolder(state)
+	must.True(t, err != nil, "the next one finds what the first wrote: %+v", h)
 }
 
 func TestHeed_TheNextHeedWaitsForOneThatIsEnding(t *testing.T) {
@@ -54,15 +48,11 @@ func TestHeed_TheNextHeedWaitsForOneThatIsEnding(t *testing.T) {
 		got <- err
 	}()
 	lock.Release()
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	must.OK(t, <-got)
 }
 
 func TestHeed_AStateDirectoryThatCannotBeLockedIsNamed(t *testing.T) {
 	state := t.TempDir()
 	must.OK(t, os.Mkdir(filepath.Join(state, lockName), 0o700))
-	if _, err := Acquire(state, 0); err == nil || !strings.Contains(err.Error(), "cannot be locked") {
-		t.Errorf("got %v", err)
-	}
+	must.Fail(t, must.Err(Acquire(state, 0)), "cannot be locked")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestRemedyNamesWhatIsWrong(t *testing.T) {
@@ -13,11 +15,8 @@ func TestRemedyNamesWhatIsWrong(t *testing.T) {
 		"Mount the file system of the state directory for writing, or set HEED_STATE to another one": syscall.EROFS,
 		"Make the state directory writable, or set HEED_STATE to another one":                        syscall.EACCES,
 	} {
-		if got := Remedy(err); got != want {
-			t.Errorf("%v: %q, want %q", err, got, want)
-		}
+		must.Equal(t, Remedy(err), want, err)
 	}
-	if !Full(t.TempDir()+"/audit.db", syscall.ENOSPC) || Full(t.TempDir()+"/audit.db", errors.New("disk I/O error")) {
-		t.Error("a full disk is not the one that is full")
-	}
+	must.True(t, Full(t.TempDir()+"/audit.db", syscall.ENOSPC) && !Full(t.TempDir()+"/audit.db", errors.New("disk I/O error")),
+		"a full disk is not the one that is full")
 }

@@ -47,9 +47,8 @@ func TestFind_TheStateDirectoryOfTheService(t *testing.T) {
 	}
 	is := func(name, want string, s search) {
 		t.Helper()
-		if got, err := s.serviceDir(); got != want || err != nil {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
-		}
+		got, err := s.serviceDir()
+		must.True(t, got == want && err == nil, "%s: %q, %v; want %q", name, got, err, want)
 	}
 	is("the service's is used", service, at(service, "linux"))
 	is("there is no service", "", at(filepath.Join(root, "none"), "linux"))
@@ -65,9 +64,8 @@ func TestFind_TheStateDirectoryOfTheService(t *testing.T) {
 	must.OK(t, os.MkdirAll(own, 0o700))
 	is("the user has a directory", "", at(service, "linux"))
 	advice := at(service, "linux").advice(own)
-	if !strings.Contains(advice, service) || !strings.HasSuffix(advice, " heed audit report --agent 'News Bot'") {
-		t.Errorf("the advice is %q", advice)
-	}
+	must.True(t, strings.Contains(advice, service) && strings.HasSuffix(advice, " heed audit report --agent 'News Bot'"),
+		"the advice is %q", advice)
 	must.Equal(t, at(service, "linux").advice(service), "", "the advice about the directory of the service")
 	must.Equal(t, at(filepath.Join(root, "none"), "linux").advice(own), "", "the advice without a service")
 }
@@ -86,9 +84,7 @@ func TestFind_NamesSudoWhereTheServiceCannotBeRead(t *testing.T) {
 		goos: "linux", service: service, args: []string{"status"},
 	}
 	got, err := s.serviceDir()
-	if err == nil || got != "" {
-		t.Fatalf("%q, %v", got, err)
-	}
+	must.Need(t, err != nil && got == "", "%q, %v", got, err)
 	for _, part := range []string{service, "Run: sudo -u " + s.owner() + " heed status"} {
 		must.Contain(t, err.Error(), part, "%q lacks %q", err, part)
 	}
@@ -102,12 +98,10 @@ func TestFind_NeedsNoWrite(t *testing.T) {
 		must.OK(t, os.Chmod(dir, 0o500))
 	}
 	t.Setenv("HEED_STATE", dir)
-	if got, err := Find(io.Discard); got != dir || err != nil {
-		t.Errorf("got %s, %v", got, err)
-	}
-	if _, err := Dir(); err == nil {
-		t.Error("a heed would start in it")
-	}
+	got, err := Find(io.Discard)
+	must.True(t, got == dir && err == nil, "got %s, %v", got, err)
+	_, err = Dir()
+	must.True(t, err != nil, "a heed would start in it")
 }
 
 func TestFind_SaysThatItUsesTheService(t *testing.T) {
@@ -131,14 +125,9 @@ func TestFind_MakesNothing(t *testing.T) {
 	s := thisSearch()
 	s.service = filepath.Join(home, "service") // also where heed is installed as one
 	dir, err := s.find(io.Discard)
-	if err != nil || !strings.HasPrefix(dir, home) {
-		t.Errorf("%q, %v", dir, err)
-	}
-	if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s was made: %v", home, err)
-	}
+	must.True(t, err == nil && strings.HasPrefix(dir, home), "%q, %v", dir, err)
+	_, err = os.Stat(home)
+	must.True(t, errors.Is(err, fs.ErrNotExist), "%s was made: %v", home, err)
 	t.Setenv("HOME", "")
-	if _, err := s.find(io.Discard); err == nil || !strings.Contains(err.Error(), "HEED_STATE="+ServiceDir) {
-		t.Errorf("without a home: %v", err)
-	}
+	must.Fail(t, must.Err(s.find(io.Discard)), "HEED_STATE="+ServiceDir, "without a home")
 }

@@ -21,12 +21,9 @@ func TestAFileIsMeasuredWithTheFilesBesideIt(t *testing.T) {
 	}
 	f := SpaceOf(path)
 	must.Equal(t, f.Bytes, 1230, "octets")
-	if f.Free == nil || *f.Free <= 0 {
-		t.Errorf("free: %v", f.Free)
-	}
-	if f := SpaceOf(filepath.Join(dir, "none", "audit.db")); f.Free != nil || f.Bytes != 0 {
-		t.Errorf("in a directory that does not exist: %+v", f)
-	}
+	must.True(t, f.Free != nil && *f.Free > 0, "free: %v", f.Free)
+	f = SpaceOf(filepath.Join(dir, "none", "audit.db"))
+	must.True(t, f.Free == nil && f.Bytes == 0, "in a directory that does not exist: %+v", f)
 }
 
 func TestTheDaysLeftFollowFromTheGrowth(t *testing.T) {
@@ -38,20 +35,15 @@ func TestTheDaysLeftFollowFromTheGrowth(t *testing.T) {
 		t.Errorf("after a minute: %+v", now)
 	}
 	now := g.Now(begun.Add(6 * time.Hour)) // 1 MiB in 6 hours: 4 MiB a day, and 8 MiB to go
-	if now.PerDay != 4<<20 || now.Days == nil || *now.Days != 2 || !now.UntilLimit() {
-		t.Errorf("after six hours: %+v", now)
-	}
+	must.True(t, now.PerDay == 4<<20 && now.Days != nil && *now.Days == 2 && now.UntilLimit(), "after six hours: %+v", now)
 	g.limit = 1 << 20
-	if full := g.Now(begun.Add(6 * time.Hour)); full.Days == nil || *full.Days != 0 {
-		t.Errorf("above the limit: %+v", full)
-	}
+	full := g.Now(begun.Add(6 * time.Hour))
+	must.True(t, full.Days != nil && *full.Days == 0, "above the limit: %+v", full)
 	g.limit = 0
 	free := g.Now(begun.Add(6 * time.Hour))
-	if free.Days == nil || *free.Days != float64(*free.Free)/(4<<20) || free.UntilLimit() {
-		t.Errorf("without a limit: %+v", free)
-	}
+	must.True(t, free.Days != nil && *free.Days == float64(*free.Free)/(4<<20) && !free.UntilLimit(),
+		"without a limit: %+v", free)
 	still := WatchSpace(path, 10<<20, begun)
-	if now := still.Now(begun.Add(time.Hour)); now.PerDay != 0 || now.Days != nil {
-		t.Errorf("a file that does not grow: %+v", now)
-	}
+	now = still.Now(begun.Add(time.Hour))
+	must.True(t, now.PerDay == 0 && now.Days == nil, "a file that does not grow: %+v", now)
 }

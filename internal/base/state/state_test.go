@@ -18,9 +18,7 @@ func TestHeed_TheStateDirectoryHasItsPlace(t *testing.T) {
 		t.Helper()
 		getenv := func(name string) string { v, _ := console.Lookup(environ, name); return v }
 		got, err := statePath(getenv, home, goos)
-		if got != want || (err != nil) != (want == "") {
-			t.Errorf("%s %q: %q, %v; want %q", goos, environ, got, err, want)
-		}
+		must.True(t, got == want && (err != nil) == (want == ""), "%s %q: %q, %v; want %q", goos, environ, got, err, want)
 	}
 	is("/home/me/.local/state/heed", "linux", home)
 	is("/xdg/heed", "linux", home, "XDG_STATE_HOME=/xdg")
@@ -35,16 +33,11 @@ func TestHeed_TheStateDirectoryIsMadeForItsOwnerAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "state")
 	t.Setenv("HEED_STATE", dir)
 	got, err := Dir()
-	if err != nil || got != dir {
-		t.Fatalf("%q, %v", got, err)
-	}
+	must.Need(t, err == nil && got == dir, "%q, %v", got, err)
 	info, err := os.Stat(dir)
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	must.True(t, err == nil && info.Mode().Perm() == 0o700, "mode %v, %v", info.Mode(), err)
+	left, err := os.ReadDir(dir)
+	must.True(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }
 
 func TestHeed_AnUnfitStateDirectoryIsNamedWithItsCure(t *testing.T) {

@@ -23,10 +23,8 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 	t.Parallel()
 	const key, by = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "https://bots.example/.well-known/http-message-signatures-directory?token=x"
 	path := filepath.Join(t.TempDir(), "audit.db")
-	privacy, err := audit.NewPrivacy(audit.ClientsHashed, []string{"token"}, make([]byte, audit.PrivacyKeySize))
-	must.OK(t, err)
-	w, err := store.Open(path, store.Options{Privacy: privacy})
-	must.OK(t, err)
+	privacy := must.Get(audit.NewPrivacy(audit.ClientsHashed, []string{"token"}, make([]byte, audit.PrivacyKeySize)))(t)
+	w := must.Get(store.Open(path, store.Options{Privacy: privacy}))(t)
 	var line bytes.Buffer
 	log := audit.NewLog(slog.NewJSONHandler(&line, nil), nil)
 	for _, e := range []*audit.Entry{{SignedKey: key, SignedBy: by}, {}} {
@@ -41,10 +39,9 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 		}
 	}
 	must.OK(t, w.Close(""))
-	records, err := store.Records(path)
-	must.OK(t, err)
+	records := must.Get(store.Records(path))(t)
 	n := 0
-	err = replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
+	err := replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		x, err := replay.ExplainID(t.Context(), records[0], config.RecordedRules, d.ID)
 		if err != nil {
 			return err
@@ -60,12 +57,9 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 		n++
 		return err
 	})
-	if err != nil || n != 2 {
-		t.Fatal(n, err)
-	}
-	if c := strings.Count(line.String(), `"signed_key":"`+key+`","signed_by":"`+by+`"`); c != 1 {
-		t.Errorf("the log has it %d times:\n%s", c, &line)
-	}
+	must.Need(t, err == nil && n == 2, "%v %v", n, err)
+	c := strings.Count(line.String(), `"signed_key":"`+key+`","signed_by":"`+by+`"`)
+	must.True(t, c == 1, "the log has it %d times:\n%s", c, &line)
 }
 
 // A redirected connection that is neither HTTP nor TLS is found by the address that it is
@@ -73,8 +67,7 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 func TestWhy_ARedirectedConnection(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	w, err := store.Open(path, store.Options{})
-	must.OK(t, err)
+	w := must.Get(store.Open(path, store.Options{}))(t)
 	for _, host := range []string{"192.0.2.8:2222", "[2001:db8::8]:22", "site.test:443"} {
 		e := &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Method: audit.MethodTCP, Scheme: "tcp", Host: host,
 			Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotHTTP}, Judged: audit.NotJudged}
@@ -83,9 +76,8 @@ func TestWhy_ARedirectedConnection(t *testing.T) {
 		w.Ended(e)
 	}
 	must.OK(t, w.Close(""))
-	records, err := store.Records(path)
-	must.OK(t, err)
-	err = replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
+	records := must.Get(store.Records(path))(t)
+	err := replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		find, err := (&WhyCmd{What: d.URL}).finder(time.Now())
 		if err != nil {
 			return err
@@ -98,12 +90,9 @@ func TestWhy_ARedirectedConnection(t *testing.T) {
 		if err := printWhy(&out, unpainted, x); err != nil {
 			return err
 		}
-		if !strings.HasPrefix(out.String(), "allow TCP "+d.URL+"\n") || strings.Contains(out.String(), "CONNECT") {
-			t.Errorf("%s is explained as\n%s", d.URL, &out)
-		}
+		must.True(t, strings.HasPrefix(out.String(), "allow TCP "+d.URL+"\n") && !strings.Contains(out.String(), "CONNECT"),
+			"%s is explained as\n%s", d.URL, &out)
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	must.OK(t, err)
 }

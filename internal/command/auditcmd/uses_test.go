@@ -10,6 +10,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -18,10 +19,8 @@ import (
 func layout2(t *testing.T) *store.Record {
 	t.Helper()
 	data := must.Get(os.ReadFile("../../audit/store/testdata/layout2.db"))(t)
-	path := filepath.Join(t.TempDir(), "audit.db")
-	must.OK(t, os.WriteFile(path, data, 0o600))
-	record := must.Get(store.OpenRecord(path))(t)
-	return record
+	path := testkit.Write(t, filepath.Join(t.TempDir(), "audit.db"), string(data))
+	return must.Get(store.OpenRecord(path))(t)
 }
 
 func unpainted(_, text string) string { return text }
@@ -83,9 +82,7 @@ func TestWhy_StatementsPurposeAndAnswerOfTheSite(t *testing.T) {
 		"http://guarded.test/page.html answerer": {"Outcome status 451 from the site", "the site's answer: the site gives legal reasons (legal)"},
 	} {
 		for _, want := range wants {
-			if !strings.Contains(printed[request], want) {
-				t.Errorf("%s: %q is missing:\n%s", request, want, printed[request])
-			}
+			must.Contain(t, printed[request], want, request)
 		}
 	}
 	if text := printed["http://site.test/page.html "]; strings.Contains(text, "Purpose") || strings.Contains(text, "Use ") {

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // FuzzIDRange finds an id that begins with a text and is outside its range, or inside
@@ -20,8 +22,7 @@ func FuzzIDRange(f *testing.F) {
 			return
 		}
 		begins := strings.HasPrefix(hex.EncodeToString(id), strings.ToLower(strings.ReplaceAll(text, "-", "")))
-		if inside := bytes.Compare(ids[0], id) <= 0 && bytes.Compare(id, ids[1]) <= 0; inside != begins {
-			t.Errorf("%x begins with %q: %v; it is in the range %x: %v", id, text, begins, ids, inside)
-		}
+		inside := bytes.Compare(ids[0], id) <= 0 && bytes.Compare(id, ids[1]) <= 0
+		must.True(t, inside == begins, "%x begins with %q: %v; it is in the range %x: %v", id, text, begins, ids, inside)
 	})
 }

@@ -43,13 +43,9 @@ func made(t *testing.T, path string, days int) *passport.Key {
 		c.Days = &days
 	}
 	out, errors, status := run(t, c)
-	if status != 0 {
-		t.Fatal(errors)
-	}
+	must.Need(t, status == 0, "%s", errors)
 	k := must.Get(config.ReadKey(path))(t)
-	if out != k.Thumbprint+"\n" || !strings.Contains(errors, "sign = { key = \"file:"+path) {
-		t.Errorf("%s%s", out, errors)
-	}
+	must.True(t, out == k.Thumbprint+"\n" && strings.Contains(errors, "sign = { key = \"file:"+path), "%s%s", out, errors)
 	return k
 }
 
@@ -58,12 +54,8 @@ func TestNew_WritesAKeyOnceForThisUserAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "news.key")
 	k := made(t, path, 30)
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
-	if !k.NotAfter.Equal(moment.AddDate(0, 0, 30)) {
-		t.Errorf("it ends on %v", k.NotAfter)
-	}
+	must.True(t, err == nil && info.Mode().Perm() == 0o600, "%v, %v", info.Mode(), err)
+	must.True(t, k.NotAfter.Equal(moment.AddDate(0, 0, 30)), "it ends on %v", k.NotAfter)
 	before := testkit.Read(t, path)
 	if _, errors, status := run(t, &NewCmd{File: path}); status != 2 || !strings.Contains(errors, "exists already") || testkit.Read(t, path) != before {
 		t.Errorf("again: %d %s", status, errors)
@@ -124,21 +116,14 @@ func TestPublish_AVerifierFindsItValid(t *testing.T) {
 	for _, at := range []string{"https://bots.test/news/keys.json", "https://bots.test/news/card.json"} {
 		out, errors, status := run(t, &VerifyCmd{FileFlags: reach, Target: at})
 		for _, want := range []string{"key         " + key.Thumbprint, "key         " + next.Thumbprint + ", until ", "it signs the directory until "} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: no %q in\n%s", at, want, out)
-			}
+			must.Contain(t, out, want, at)
 		}
-		if status != 0 || errors != "" {
-			t.Errorf("%s: %d\n%s%s", at, status, out, errors)
-		}
+		must.True(t, status == 0 && errors == "", "%s: %d\n%s%s", at, status, out, errors)
 	}
 	out, _, status = run(t, &VerifyCmd{FileFlags: reach, Target: "https://bots.test/news/keys.json", At: moment.AddDate(0, 0, 29).UTC().Format(time.RFC3339)})
-	if status != 1 || !strings.Contains(out, "not valid") {
-		t.Errorf("after the signature has ended: %d\n%s", status, out)
-	}
-	if out, _, status := run(t, &VerifyCmd{FileFlags: reach, Target: "https://bots.test/none"}); status != 2 {
-		t.Errorf("a page that is not there: %d %s", status, out)
-	}
+	must.True(t, status == 1 && strings.Contains(out, "not valid"), "after the signature has ended: %d\n%s", status, out)
+	out, _, status = run(t, &VerifyCmd{FileFlags: reach, Target: "https://bots.test/none"})
+	must.True(t, status == 2, "a page that is not there: %d %s", status, out)
 	signed := testkit.Write(t, filepath.Join(dir, "request.txt"), signedRequest(t, key, moment))
 	if out, errors, status := run(t, &VerifyCmd{FileFlags: reach, Target: signed, Base: true}); status != 0 || !strings.Contains(out, "outcome     verified\n") || !strings.Contains(out, `base        "@authority": site.test`) {
 		t.Errorf("a request: %d\n%s%s", status, out, errors)
@@ -186,9 +171,7 @@ func TestVerify_OfARequestWithoutTheNetwork(t *testing.T) {
 	} {
 		path := testkit.Write(t, filepath.Join(dir, strings.ReplaceAll(name, " ", "")), c.text)
 		out, errors, status := run(t, &VerifyCmd{Keys: c.keys, At: c.at, HTTP: c.http, Target: path})
-		if status != c.status || !strings.Contains(out, c.want) {
-			t.Errorf("%s: %d\n%s%s", name, status, out, errors)
-		}
+		must.True(t, status == c.status && strings.Contains(out, c.want), "%s: %d\n%s%s", name, status, out, errors)
 	}
 }
 
@@ -215,9 +198,8 @@ func TestVerify_PrintsNothingOfAFileThatIsNoRequest(t *testing.T) {
 	}
 	for _, target := range []string{"http://bots.example/keys.json", "bots.example/keys.json", dir} {
 		_, errors, status := run(t, &VerifyCmd{Target: target})
-		if status != 2 || !strings.Contains(errors, "\nWrite the URL out, such as https://bots.example/news/keys.json") {
-			t.Errorf("%s: %d %s", target, status, errors)
-		}
+		must.True(t, status == 2 && strings.Contains(errors, "\nWrite the URL out, such as https://bots.example/news/keys.json"),
+			"%s: %d %s", target, status, errors)
 	}
 }
 
@@ -231,9 +213,7 @@ func TestPublish_TheCardIsTrue(t *testing.T) {
 		made(t, filepath.Join(dir, "heed.key"), 0)
 		c.Config, c.Dir, c.Days, c.Trigger = newsSettings(t, dir, more), filepath.Join(dir, "www"), 28, "crawler"
 		out, errors, status := run(t, &c)
-		if status != 0 {
-			t.Fatalf("%d\n%s%s", status, out, errors)
-		}
+		must.Need(t, status == 0, "%d\n%s%s", status, out, errors)
 		base := filepath.Join(dir, "www", "news")
 		if c.Own {
 			base = filepath.Join(dir, "www")
@@ -252,9 +232,7 @@ func TestPublish_TheCardIsTrue(t *testing.T) {
 	} {
 		must.Equal(t, fmt.Sprint(c.got), fmt.Sprint(c.want), name)
 	}
-	if !strings.Contains(page, "User-agent: NewsBot\n") || !strings.Contains(page, "obeys robots.txt") {
-		t.Errorf("%s", page)
-	}
+	must.True(t, strings.Contains(page, "User-agent: NewsBot\n") && strings.Contains(page, "obeys robots.txt"), "%s", page)
 	for _, observing := range []string{"mode = \"observe\"\n", "[https]\nmode = \"host-only\"\n", "[[host]]\nmatch = [\"a.test\"]\nmode = \"observe\"\n"} {
 		got, page, errors := card(observing, PublishCmd{})
 		if _, says := got["web_bot_auth"].(map[string]any)["rfc9309-compliance"]; says || strings.Contains(page, "obeys robots.txt") || !strings.Contains(errors, "does not say that the robot obeys") {
@@ -288,13 +266,11 @@ func TestPublish_RefusesWhatItCannotChoose(t *testing.T) {
 		if c.cmd.Days == 0 {
 			c.cmd.Days = 28
 		}
-		if out, errors, status := run(t, &c.cmd); status != 2 || !strings.Contains(errors, want) {
-			t.Errorf("%s: %d\n%s%s", want, status, out, errors)
-		}
+		out, errors, status := run(t, &c.cmd)
+		must.True(t, status == 2 && strings.Contains(errors, want), "%s: %d\n%s%s", want, status, out, errors)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "www")); err == nil {
-		t.Error("something was written")
-	}
+	_, err := os.Stat(filepath.Join(dir, "www"))
+	must.True(t, err != nil, "something was written")
 	none := testkit.Write(t, filepath.Join(dir, "none.toml"), "[[client]]\nname = \"news\"\nfrom = [\"127.0.0.1\"]\n")
 	c := PublishCmd{Dir: dir, Days: 28}
 	c.Config = none

@@ -93,9 +93,7 @@ func heed(t *testing.T, state string, args ...string) (out string, status int) {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions}
 	cmd.Dir = state
 	text, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
+	must.Need(t, cmd.ProcessState != nil, "%v", err)
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
@@ -150,9 +148,8 @@ sign = { key = "file:` + dir + `/news.key", agent = "https://bots.test/news.json
 		{"an ended one", strings.Replace(testkit.Read(t, filepath.Join(dir, "first")), "{", `{"exp":1700000000,`, 1), "in force", "not well: the key of client news has ended on 2023-11-14", "unsigned"},
 	} {
 		use(step.file)
-		if out, _ := heed(t, h.State, "reload"); !strings.Contains(out, step.reload) {
-			t.Errorf("%s: the reload says %s", step.name, out)
-		}
+		out, _ := heed(t, h.State, "reload")
+		must.True(t, strings.Contains(out, step.reload), "%s: the reload says %s", step.name, out)
 		signed(step.name, step.want)
 		if out, status := heed(t, h.State, "status"); !strings.Contains(out, step.status) || (status == 1) != (strings.Contains(step.status, "not well") || step.reload != "in force") {
 			t.Errorf("%s: status %d\n%s", step.name, status, out)
@@ -160,9 +157,8 @@ sign = { key = "file:` + dir + `/news.key", agent = "https://bots.test/news.json
 	}
 	out, status := heed(t, h.State, "audit", "list", "--json")
 	for name, want := range map[string]int{"first": 2, "second": 3, "short": 1, "own": 0} {
-		if n := strings.Count(out, `"signed_key":"`+keys[name].Thumbprint+`","signed_by":"https://bots.test/news.json"`); n != want || status != 0 {
-			t.Errorf("the record has %d requests signed by the %s key, want %d", n, name, want)
-		}
+		n := strings.Count(out, `"signed_key":"`+keys[name].Thumbprint+`","signed_by":"https://bots.test/news.json"`)
+		must.True(t, n == want && status == 0, "the record has %d requests signed by the %s key, want %d", n, name, want)
 	}
 }
 
@@ -182,9 +178,8 @@ func TestHeed_ARunIsSigned(t *testing.T) {
 	if out, status := run("--sign", filepath.Join(dir, "news.key"), "--sign-agent", agent); status != 0 || w.signedBy(t, "/page", "Curl/1", keys) != "key" || !strings.Contains(out, "  signed: 1 of 1 allowed request\n") {
 		t.Errorf("%d, signed by %s\n%s", status, w.signedBy(t, "/page", "Curl/1", keys), out)
 	}
-	if out, status := run(); status != 0 || w.signedBy(t, "/page", "Curl/1", keys) != "unsigned" {
-		t.Errorf("without --sign: %d\n%s", status, out)
-	}
+	out, status := run()
+	must.True(t, status == 0 && w.signedBy(t, "/page", "Curl/1", keys) == "unsigned", "without --sign: %d\n%s", status, out)
 	for want, flags := range map[string][]string{
 		"--sign needs --sign-agent": {"--sign", filepath.Join(dir, "news.key")},
 		"--sign-agent needs --sign": {"--sign-agent", agent},
@@ -192,8 +187,7 @@ func TestHeed_ARunIsSigned(t *testing.T) {
 		"not an absolute https URL": {"--sign", filepath.Join(dir, "news.key"), "--sign-agent", "http://bots.test/"},
 		"it contains no key":        {"--sign", settings, "--sign-agent", agent},
 	} {
-		if out, status := run(flags...); status != 2 || !strings.Contains(out, want) {
-			t.Errorf("%q: %d\n%s", flags, status, out)
-		}
+		out, status := run(flags...)
+		must.True(t, status == 2 && strings.Contains(out, want), "%q: %d\n%s", flags, status, out)
 	}
 }

@@ -56,9 +56,8 @@ func newVerifyingSite(t *testing.T, www string) *site {
 		cmd.Wait()
 	})
 	in := bufio.NewScanner(out)
-	if !in.Scan() || json.Unmarshal(in.Bytes(), &s.ports) != nil {
-		t.Fatalf("the verifying site does not start: %s", in.Text())
-	}
+	must.Need(t, in.Scan() && json.Unmarshal(in.Bytes(), &s.ports) == nil,
+		"the verifying site does not start: %s", in.Text())
 	go func() {
 		for in.Scan() {
 			s.lines <- in.Text()
@@ -100,9 +99,8 @@ func TestHeed_AnotherVerifierFindsItsSignaturesValid(t *testing.T) {
 	t.Parallel()
 	dir, www := t.TempDir(), t.TempDir()
 	key := made(t, filepath.Join(dir, "news.key"), 0)
-	if _, errors, status := run(t, &PublishCmd{FileFlags: config.FileFlags{Config: newsSettings(t, dir, "")}, Days: 28, Trigger: "crawler", Dir: www}); status != 0 {
-		t.Fatal(errors)
-	}
+	_, errors, status := run(t, &PublishCmd{FileFlags: config.FileFlags{Config: newsSettings(t, dir, "")}, Days: 28, Trigger: "crawler", Dir: www})
+	must.Need(t, status == 0, "%s", errors)
 	s := newVerifyingSite(t, www)
 	h := testkit.Start(t, testkit.Options{Config: testkit.AnyPort + s.reach() + `
 [[client]]
@@ -160,9 +158,8 @@ sign_http = true
 	}
 	again := len(s.lines)
 	for range again {
-		if line := <-s.lines; !strings.HasSuffix(line, " valid") {
-			t.Errorf("before it was sent again: %s", line)
-		}
+		line := <-s.lines
+		must.True(t, strings.HasSuffix(line, " valid"), "before it was sent again: %s", line)
 	}
 	t.Logf("%d requests, %d of them sent twice, since the site closed the connection", requests, again)
 	s.refusesWhatIsChanged(t, key)

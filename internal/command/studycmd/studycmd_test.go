@@ -35,9 +35,7 @@ func interrupted(t *testing.T, lines int, args ...string) (stdout, stderr string
 	must.OK(t, cmd.Process.Signal(os.Interrupt))
 	err = cmd.Wait() // while the input is open
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
+	must.Need(t, err == nil || errors.As(err, &exit), "%v", err)
 	return out.String(), complaints.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -46,18 +44,13 @@ func interrupted(t *testing.T, lines int, args ...string) (stdout, stderr string
 func TestHeed_AnInterruptWhileTheInputBlocksPrintsTheTables(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, status := interrupted(t, 10_000)
-	if status != 130 {
-		t.Errorf("the exit status is %d\n%s", status, stderr)
-	}
+	must.True(t, status == 130, "the exit status is %d\n%s", status, stderr)
 	must.Contain(t, stderr, "interrupted: the tables are of what had been read", "standard error")
 	var requests int
-	if _, err := fmt.Sscanf(strings.ReplaceAll(stdout, ",", ""), "%d requests to 1 site", &requests); err != nil || requests < 3000 || requests > 10_000 {
-		t.Errorf("%d requests, %v in\n%.300s", requests, err, stdout)
-	}
+	_, err := fmt.Sscanf(strings.ReplaceAll(stdout, ",", ""), "%d requests to 1 site", &requests)
+	must.True(t, err == nil && requests >= 3000 && requests <= 10_000, "%d requests, %v in\n%.300s", requests, err, stdout)
 	for _, want := range []string{"reading was interrupted", "politebot", `unparsed lines +0\n`} {
-		if !regexp.MustCompile(want).MatchString(stdout) {
-			t.Errorf("there is no %q in\n%.2000s", want, stdout)
-		}
+		must.True(t, regexp.MustCompile(want).MatchString(stdout), "there is no %q in\n%.2000s", want, stdout)
 	}
 }
 
@@ -66,9 +59,7 @@ func TestHeed_AnInterruptedStudyEndsItsFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	stdout, stderr, status := interrupted(t, 10_000, "--json", "--csv", dir+"/tables")
-	if status != 130 || !strings.Contains(stdout, `"partial": true`) {
-		t.Fatalf("the exit status is %d\n%s", status, stderr)
-	}
+	must.Need(t, status == 130 && strings.Contains(stdout, `"partial": true`), "the exit status is %d\n%s", status, stderr)
 	if rows := strings.Count(testkit.Read(t, dir+"/tables/requests.csv"), "\n"); rows < 3000 || !strings.Contains(testkit.Read(t, dir+"/tables/agents.csv"), "politebot") {
 		t.Errorf("requests.csv has %d lines", rows)
 	}

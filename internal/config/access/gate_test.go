@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 
 	"golang.org/x/crypto/bcrypt"
@@ -25,15 +26,12 @@ func hash(t *testing.T, password string) string {
 
 func file(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "users")
-	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
+	return testkit.Write(t, filepath.Join(t.TempDir(), "users"), text)
 }
 
 func open(t *testing.T, text string, now func() time.Time) *Gate {
 	t.Helper()
-	g := must.Get(Open(file(t, text), now))(t)
-	return g
+	return must.Get(Open(file(t, text), now))(t)
 }
 
 func TestHeed_AGateLetsItsUsersIn(t *testing.T) {
@@ -50,44 +48,36 @@ func TestHeed_AGateLetsItsUsersIn(t *testing.T) {
 		{"", "", false},
 		{"unknown", "b", false},
 	} {
-		if got, _ := g.Verify(t.Context(), here, c.user, c.password); got != c.want {
-			t.Errorf("%s:%s is %v", c.user, c.password, got)
-		}
+		got, _ := g.Verify(t.Context(), here, c.user, c.password)
+		must.True(t, got == c.want, "%s:%s is %v", c.user, c.password, got)
 	}
 }
 
 // A line that Apache's htpasswd -B wrote.
 func TestHeed_AGateReadsWhatHtpasswdWrites(t *testing.T) {
 	g := open(t, `ann:$2y$04$pjzsi.OZWU5w53DvL4B6Iu2gHQZ9eVVOc8MssYf/IMGGvN8kTRB7e`+"\n", time.Now)
-	if right, _ := g.Verify(t.Context(), here, "ann", "open sesame"); !right {
-		t.Error("turned away")
-	}
-	if right, _ := g.Verify(t.Context(), here, "ann", "open says me"); right {
-		t.Error("let in")
-	}
+	right, _ := g.Verify(t.Context(), here, "ann", "open sesame")
+	must.True(t, right, "turned away")
+	right, _ = g.Verify(t.Context(), here, "ann", "open says me")
+	must.True(t, !right, "let in")
 }
 
 func TestHeed_WhoKeepsFailingHasToWait(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })
 	for range maxFailed {
-		if right, wait := g.Verify(t.Context(), here, "ann", "guess"); right || wait != 0 {
-			t.Fatalf("a guess: %v, %v", right, wait)
-		}
+		right, wait := g.Verify(t.Context(), here, "ann", "guess")
+		must.Need(t, !right && wait == 0, "a guess: %v, %v", right, wait)
 	}
-	if right, wait := g.Verify(t.Context(), here, "ann", "a"); right || wait != failedFor {
-		t.Errorf("after too many guesses: %v, %v", right, wait)
-	}
-	if right, _ := g.Verify(t.Context(), netip.MustParseAddr("127.0.0.2"), "ann", "a"); !right {
-		t.Error("another address has to wait")
-	}
-	if right, _ := g.Verify(t.Context(), here, "ann", "a"); !right {
-		t.Error("what was verified is not remembered")
-	}
+	right, wait := g.Verify(t.Context(), here, "ann", "a")
+	must.True(t, !right && wait == failedFor, "after too many guesses: %v, %v", right, wait)
+	right, _ = g.Verify(t.Context(), netip.MustParseAddr("127.0.0.2"), "ann", "a")
+	must.True(t, right, "another address has to wait")
+	right, _ = g.Verify(t.Context(), here, "ann", "a")
+	must.True(t, right, "what was verified is not remembered")
 	now = now.Add(memory)
-	if right, wait := g.Verify(t.Context(), here, "ann", "guess"); right || wait > 0 {
-		t.Errorf("after the wait: %v, %v", right, wait)
-	}
+	right, wait = g.Verify(t.Context(), here, "ann", "guess")
+	must.True(t, !right && wait <= 0, "after the wait: %v, %v", right, wait)
 }
 
 // A guesser with an IPv6 address has 2^64 of them.
@@ -98,25 +88,21 @@ func TestHeed_GuessesFromOneNetworkCountTogether(t *testing.T) {
 		g.Verify(t.Context(), at, "ann", "guess")
 		at = at.Next()
 	}
-	if right, wait := g.Verify(t.Context(), at, "ann", "a"); right || wait <= 0 {
-		t.Errorf("the next address of the /64: %v, %v", right, wait)
-	}
+	right, wait := g.Verify(t.Context(), at, "ann", "a")
+	must.True(t, !right && wait > 0, "the next address of the /64: %v, %v", right, wait)
 	for _, other := range []string{"2001:db8:0:1::1", "192.0.2.1"} {
-		if _, wait := g.Verify(t.Context(), netip.MustParseAddr(other), "ann", "guess"); wait != 0 {
-			t.Errorf("%s has to wait %v", other, wait)
-		}
+		_, wait := g.Verify(t.Context(), netip.MustParseAddr(other), "ann", "guess")
+		must.True(t, wait == 0, "%s has to wait %v", other, wait)
 	}
 }
 
 func TestHeed_WhatWasVerifiedIsForgottenAfterAWhile(t *testing.T) {
 	now := time.Now()
 	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })
-	if right, _ := g.Verify(t.Context(), here, "ann", "a"); !right || !g.knows(g.id("ann", "a")) {
-		t.Fatal("not remembered")
-	}
-	if now = now.Add(memory); g.knows(g.id("ann", "a")) {
-		t.Error("remembered for too long")
-	}
+	right, _ := g.Verify(t.Context(), here, "ann", "a")
+	must.Need(t, right && g.knows(g.id("ann", "a")), "not remembered")
+	now = now.Add(memory)
+	must.True(t, !g.knows(g.id("ann", "a")), "remembered for too long")
 }
 
 func TestHeed_ManyAtOnceWithTheSameCredentials(t *testing.T) {
@@ -124,9 +110,8 @@ func TestHeed_ManyAtOnceWithTheSameCredentials(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if right, _ := g.Verify(t.Context(), here, "ann", "a"); !right {
-				t.Error("turned away")
-			}
+			right, _ := g.Verify(t.Context(), here, "ann", "a")
+			must.True(t, right, "turned away")
 		})
 	}
 	wg.Wait()
@@ -144,9 +129,7 @@ func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 		{"ann:$2y$31$" + strings.Repeat("a", 53) + "\n", "takes too long to check"},
 		{":" + hash(t, "a"), ":1: a line is NAME:HASH"},
 	} {
-		if _, err := Open(file(t, c.text), time.Now); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v", c.text, err)
-		}
+		must.Fail(t, must.Err(Open(file(t, c.text), time.Now)), c.want, "%q", c.text)
 	}
 	missing := filepath.Join(t.TempDir(), "users")
 	if _, err := Open(missing, time.Now); err == nil || !strings.Contains(err.Error(), "; make it with: (umask 077; heed config password NAME > "+missing+")") {
@@ -154,12 +137,9 @@ func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 	}
 	path := file(t, good)
 	must.OK(t, os.Chmod(path, 0o644))
-	if _, err := Open(path, time.Now); err == nil || !strings.Contains(err.Error(), "chmod o= "+path) {
-		t.Errorf("a file that everyone can read: %v", err)
-	}
-	if _, err := Open(filepath.Join(t.TempDir(), "absent"), time.Now); err == nil {
-		t.Error("a file that is not there")
-	}
+	must.Fail(t, must.Err(Open(path, time.Now)), "chmod o= "+path, "a file that everyone can read")
+	_, err := Open(filepath.Join(t.TempDir(), "absent"), time.Now)
+	must.True(t, err != nil, "a file that is not there")
 }
 
 // A line that heed makes is one that its gate takes, whatever the name and the password
@@ -173,16 +153,14 @@ func TestHeed_ALineOfTheUsersFile(t *testing.T) {
 			t.Errorf("%q: %v", c.name, err)
 			continue
 		}
-		if right, _ := open(t, line+"\n", time.Now).Verify(t.Context(), here, c.name, c.password); !right {
-			t.Errorf("%q: its own line turns it away: %s", c.name, line)
-		}
+		right, _ := open(t, line+"\n", time.Now).Verify(t.Context(), here, c.name, c.password)
+		must.True(t, right, "%q: its own line turns it away: %s", c.name, line)
 	}
 	for _, c := range []struct{ name, password, why string }{
 		{"", "x", "name"}, {"a:b", "x", "colon"}, {"#ann", "x", "name"}, {" ann", "x", "blank"}, {"ann\t", "x", "name"}, {"a\nb", "x", "name"},
 		{"ann", "", "empty"}, {"ann", strings.Repeat("ä", 37), "72"},
 	} {
-		if line, err := Line(c.name, c.password); err == nil || !strings.Contains(err.Error(), c.why) {
-			t.Errorf("%q: %q, %v", c.name, line, err)
-		}
+		line, err := Line(c.name, c.password)
+		must.True(t, err != nil && strings.Contains(err.Error(), c.why), "%q: %q, %v", c.name, line, err)
 	}
 }

@@ -22,16 +22,14 @@ func TestClientEnviron(t *testing.T) {
 	}
 	set := func(get func(string) (string, bool), name, want string) {
 		t.Helper()
-		if got, ok := get(name); !ok || got != want {
-			t.Errorf("%s = %q, %v; want %q", name, got, ok, want)
-		}
+		got, ok := get(name)
+		must.True(t, ok && got == want, "%s = %q, %v; want %q", name, got, ok, want)
 	}
 	unset := func(get func(string) (string, bool), names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if got, ok := get(name); ok {
-				t.Errorf("%s = %q; want it left alone", name, got)
-			}
+			got, ok := get(name)
+			must.True(t, !ok, "%s = %q; want it left alone", name, got)
 		}
 	}
 
@@ -76,9 +74,7 @@ func TestClientEnvironLeavesTheCallersAloneAndNamesEachVariableOnce(t *testing.T
 	seen := map[string]bool{}
 	for _, entry := range out {
 		name, _, _ := strings.Cut(entry, "=")
-		if seen[name] {
-			t.Errorf("%s is set twice", name)
-		}
+		must.True(t, !seen[name], "%s is set twice", name)
 		seen[name] = true
 	}
 }
@@ -86,9 +82,7 @@ func TestClientEnvironLeavesTheCallersAloneAndNamesEachVariableOnce(t *testing.T
 func TestJavaOptionsKeepTheUsersOwn(t *testing.T) {
 	is := func(old, want string) {
 		t.Helper()
-		if got := javaOptions(old, "127.0.0.1:3128", testFiles.TrustStore); got != want {
-			t.Errorf("%q becomes\n%s\nwant\n%s", old, got, want)
-		}
+		must.Equal(t, javaOptions(old, "127.0.0.1:3128", testFiles.TrustStore), want, "%q becomes", old)
 	}
 	is("", javaTail)
 	is("-Xmx1g -Da=b", "-Xmx1g -Da=b "+javaTail)
@@ -102,9 +96,7 @@ func TestJavaOptionsKeepTheUsersOwn(t *testing.T) {
 func TestClientVariablesAreNamedOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range clientVariables {
-		if seen[v.name] {
-			t.Errorf("%s is listed twice", v.name)
-		}
+		must.True(t, !seen[v.name], "%s is listed twice", v.name)
 		seen[v.name] = true
 	}
 }
@@ -115,15 +107,9 @@ func TestShellsReadBackWhatTheyAreGiven(t *testing.T) {
 	}
 	hard := "a'b \"c\" $d `e` \\f\n!g"
 	out, err := exec.Command("sh", "-c", set("sh", hard)+"printf %s \"$X\"; "+fmt.Sprintf(shells["sh"].unset, "X")+"printf %s \"${X-gone}\"").Output()
-	if err != nil || string(out) != hard+"gone" {
-		t.Errorf("sh reads %q, %v", out, err)
-	}
-	if got, want := set("fish", `a\b'c`), "set -gx X 'a\\\\b\\'c'\n"; got != want {
-		t.Errorf("fish is given %s, want %s", got, want)
-	}
-	if got, want := set("powershell", `a'b`), "$env:X = 'a''b'\n"; got != want {
-		t.Errorf("powershell is given %s, want %s", got, want)
-	}
+	must.True(t, err == nil && string(out) == hard+"gone", "sh reads %q, %v", out, err)
+	must.Equal(t, set("fish", `a\b'c`), "set -gx X 'a\\\\b\\'c'\n", "for fish")
+	must.Equal(t, set("powershell", `a'b`), "$env:X = 'a''b'\n", "for powershell")
 }
 
 // A PHP_INI_SCAN_DIR and an R_PROFILE of the user's are added to, and a run inside a run
@@ -144,14 +130,12 @@ func TestWhatTheUserSetForPHPAndRIsKept(t *testing.T) {
 	} {
 		out := ClientEnviron(c.environ, "127.0.0.1:3128", files)
 		for name, want := range map[string]string{"PHP_INI_SCAN_DIR": c.php, "R_PROFILE": c.profile, "R_PROFILE_BEFORE_HEED": c.before} {
-			if got, _ := console.Lookup(out, name); got != want {
-				t.Errorf("%q: %s = %q, want %q", c.environ, name, got, want)
-			}
+			got, _ := console.Lookup(out, name)
+			must.True(t, got == want, "%q: %s = %q, want %q", c.environ, name, got, want)
 		}
 	}
-	if _, ok := console.Lookup(ClientEnviron(nil, "127.0.0.1:3128", ClientFiles{}), "PHP_INI_SCAN_DIR"); ok {
-		t.Error("PHP_INI_SCAN_DIR is set without a directory to name")
-	}
+	_, ok := console.Lookup(ClientEnviron(nil, "127.0.0.1:3128", ClientFiles{}), "PHP_INI_SCAN_DIR")
+	must.True(t, !ok, "PHP_INI_SCAN_DIR is set without a directory to name")
 }
 
 func TestPHPDir_PathsThatNoVariableCanNameHaveNone(t *testing.T) {
@@ -164,13 +148,11 @@ func TestProgramOf_VersionsDoNotMatter(t *testing.T) {
 	for command, want := range map[string]string{
 		"/usr/bin/php8.2": "PHP", "python3.11": "Python", "wget2": "wget2", "wget": "wget", "R": "R", "links2": "links", "curl.exe": "curl", "./crawl": "Others", "rustc": "Others", "": "Others",
 	} {
-		if p, known := ProgramOf(command); p.Kind != want || known != (want != "Others") {
-			t.Errorf("%q: %s, %v; want %s", command, p.Kind, known, want)
-		}
+		p, known := ProgramOf(command)
+		must.True(t, p.Kind == want && known == (want != "Others"), "%q: %s, %v; want %s", command, p.Kind, known, want)
 	}
 	for _, p := range append(Programs(), OtherPrograms()) {
-		if p.Kind == "" || p.Proxy == "" || strings.ToLower(strings.Join(p.Names, "")) != strings.Join(p.Names, "") {
-			t.Errorf("incomplete: %+v", p)
-		}
+		must.True(t, p.Kind != "" && p.Proxy != "" && strings.ToLower(strings.Join(p.Names, "")) == strings.Join(p.Names, ""),
+			"incomplete: %+v", p)
 	}
 }

@@ -29,17 +29,13 @@ func TestClientFilesHoldSystemFoundAndOwnRoots(t *testing.T) {
 	for who, root := range map[string]*ca.Authority{"the system's": system, "heed's": own, "the environment's": corp, "wget's": wgets} {
 		must.Equal(t, strings.Count(bundle, string(root.CertPEM())), 1, "%s root is not in the bundle once", who)
 	}
-	if store, _ := os.ReadFile(files.TrustStore); len(store) == 0 {
-		t.Error("no trust store")
-	}
+	store, _ := os.ReadFile(files.TrustStore)
+	must.True(t, len(store) > 0, "no trust store")
 	wget := testkit.Read(t, files.Wgetrc)
 	want := "tries = 3\n# not behind heed: http_proxy = http://corp:1\nCA-Certificate=" + wgets.CertPath() + "\n# Added by heed:\nca_certificate = " + files.Bundle + "\n"
-	if wget != want {
-		t.Errorf("wgetrc is\n%s\nwant\n%s", wget, want)
-	}
-	if info, err := os.Stat(files.Wgetrc); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("wgetrc, which may hold passwords, has mode %v, %v", info.Mode(), err)
-	}
+	must.Equal(t, wget, want, "wgetrc")
+	info, err := os.Stat(files.Wgetrc)
+	must.True(t, err == nil && info.Mode().Perm() == 0o600, "wgetrc, which may hold passwords, has mode %v, %v", info.Mode(), err)
 
 	// A run inside the run finds the same roots and makes nothing new.
 	inner := ClientEnviron(environ, "127.0.0.1:1", files)
@@ -62,21 +58,16 @@ func TestClientFilesAreMadeOncePerContentAndRemovedWhenUnused(t *testing.T) {
 	plain := make(now)
 	info := must.Get(os.Stat(plain))(t)
 	must.Equal(t, make(now), plain, "the same roots have two places")
-	if same, err := os.Stat(plain); err != nil || !os.SameFile(info, same) {
-		t.Errorf("the bundle was written again, %v", err)
-	}
+	same, err := os.Stat(plain)
+	must.True(t, err == nil && os.SameFile(info, same), "the bundle was written again, %v", err)
 	withCorp := make(now, "CURL_CA_BUNDLE="+corp.CertPath())
 	make(now.Add(maxClientAge/2), "CURL_CA_BUNDLE="+corp.CertPath())
-	if withCorp == plain {
-		t.Error("different roots share a place")
-	}
+	must.True(t, withCorp != plain, "different roots share a place")
 	make(now.Add(maxClientAge+time.Hour), "HOME=/nowhere", "CURL_CA_BUNDLE="+own.CertPath())
-	if _, err := os.Stat(plain); err == nil {
-		t.Error("files that have not been used for long are still there")
-	}
-	if _, err := os.Stat(withCorp); err != nil {
-		t.Errorf("files in use are gone: %v", err)
-	}
+	_, err = os.Stat(plain)
+	must.True(t, err != nil, "files that have not been used for long are still there")
+	_, err = os.Stat(withCorp)
+	must.True(t, err == nil, "files in use are gone: %v", err)
 }
 
 func TestCertificatesAreReadWithoutTheTextBesideThem(t *testing.T) {
@@ -85,14 +76,11 @@ func TestCertificatesAreReadWithoutTheTextBesideThem(t *testing.T) {
 	key := testkit.Read(t, filepath.Join(dir, "one", "ca-key.pem"))
 	mixed := testkit.Write(t, filepath.Join(dir, "mixed.pem"), "remark\n"+key+string(one.CertPEM())+"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 	got, err := config.ReadCerts(mixed)
-	if err != nil || !bytes.Equal(got, one.CertPEM()) {
-		t.Errorf("got %s, %v", got, err)
-	}
+	must.True(t, err == nil && bytes.Equal(got, one.CertPEM()), "got %s, %v", got, err)
 	certs := t.TempDir()
 	testkit.Write(t, filepath.Join(certs, "README"), "no certificate")
 	testkit.Write(t, filepath.Join(certs, "a.pem"), string(one.CertPEM()))
 	testkit.Write(t, filepath.Join(certs, "b.0"), string(one.CertPEM()))
-	if got, _, errs := ca.ReadCerts([]string{certs, mixed}); len(errs) != 0 || !bytes.Equal(got, one.CertPEM()) {
-		t.Errorf("got %s, %v", got, errs)
-	}
+	got, _, errs := ca.ReadCerts([]string{certs, mixed})
+	must.True(t, len(errs) == 0 && bytes.Equal(got, one.CertPEM()), "got %s, %v", got, errs)
 }

@@ -55,16 +55,12 @@ func TestRemarksNameWhatWasFoundAndTheFlag(t *testing.T) {
 		{"-Dhttp.proxyHost=corp", "is overridden by"},
 		{"-Dhttps.proxyHost=corp in JDK_JAVA_OPTIONS", "bypasses heed"},
 	}
-	if len(remarks) != len(want) {
-		t.Fatalf("%d remarks, want %d:\n%s", len(remarks), len(want), strings.Join(remarks, "\n"))
-	}
+	must.Need(t, len(remarks) == len(want), "%d remarks, want %d:\n%s", len(remarks), len(want), strings.Join(remarks, "\n"))
 	for i, texts := range want {
 		for _, text := range texts {
 			must.Contain(t, remarks[i], text, "does not say %q", text)
 		}
 	}
 	must.Lack(t, strings.Join(remarks, ""), "secret", "a remark contains a password")
-	if found.Certs() != nil {
-		t.Error("certificates from nowhere")
-	}
+	must.True(t, found.Certs() == nil, "certificates from nowhere")
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // Which programs ignore the proxy variables depends on their versions, on what they run and,
@@ -35,15 +37,10 @@ func TestProgramsThatIgnoreTheVariables(t *testing.T) {
 		{[]string{"./crawl"}, "", false},
 	} {
 		p, _ := ProgramOf(map[bool]string{true: "node", false: c.command[0]}[c.command[0] == "npm install"])
-		if got := !p.Spares(c.command, []string{"127.0.0.1:3128"}) && p.Ignores(c.version); got != c.want {
-			t.Errorf("%q of version %q: %v", c.command, c.version, got)
-		}
+		got := !p.Spares(c.command, []string{"127.0.0.1:3128"}) && p.Ignores(c.version)
+		must.True(t, got == c.want, "%q of version %q: %v", c.command, c.version, got)
 	}
 	node := filepath.Join(t.TempDir(), "node")
-	if err := os.WriteFile(node, []byte("#!/bin/sh\necho v20.20.2\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if got := VersionOf(t.Context(), node, nil); got != "20.20.2" {
-		t.Errorf("the version is %q", got)
-	}
+	must.OK(t, os.WriteFile(node, []byte("#!/bin/sh\necho v20.20.2\n"), 0o755))
+	must.Equal(t, VersionOf(t.Context(), node, nil), "20.20.2", "the version")
 }

@@ -169,12 +169,9 @@ func TestHeed_PoliciesSurviveKills(t *testing.T) {
 		for range min(len(known), 200) {
 			host := known[rand.IntN(len(known))]
 			status, err := get(clientOf(t, h.Addr), "http://"+host+"/private-"+host)
-			if err != nil || status != http.StatusForbidden {
-				t.Errorf("round %d, %s: status %d, %v", round, host, status, err)
-			}
-			if n := w.countOf(host); n != 1 {
-				t.Errorf("round %d: %s was asked %d times", round, host, n)
-			}
+			must.True(t, err == nil && status == http.StatusForbidden,
+				"round %d, %s: status %d, %v", round, host, status, err)
+			must.Equal(t, w.countOf(host), 1, "round %d: times %s was asked", round, host)
 		}
 		path := filepath.Join(state, policiesFile)
 		new := browse(t, h.Addr, path, round, func() {
@@ -196,9 +193,7 @@ func TestHeed_PoliciesSurviveKills(t *testing.T) {
 				kept++
 			}
 		}
-		if kept == 0 {
-			t.Errorf("round %d: of %d sites none is two commits old", round, len(new))
-		}
+		must.True(t, kept != 0, "round %d: of %d sites none is two commits old", round, len(new))
 		must.Lack(t, h.Stderr(), "damaged", "round %d", round)
 		whole(t, path)
 	}
@@ -220,20 +215,15 @@ func TestHeed_StartingReadsNoPolicies(t *testing.T) {
 	for n := range 200 {
 		host := numberedHost(n * 37 % count)
 		status, err := get(client, "http://"+host+"/private-"+host)
-		if err != nil || status != http.StatusForbidden {
-			t.Errorf("%s: status %d, %v", host, status, err)
-		}
-		if n := w.countOf(host); n != 0 {
-			t.Errorf("%s was asked %d times", host, n)
-		}
+		must.True(t, err == nil && status == http.StatusForbidden, "%s: status %d, %v", host, status, err)
+		must.Equal(t, w.countOf(host), 0, "times %s was asked", host)
 	}
 	t.Logf("%d policies on disk: %d MiB resident, %d MiB after 200 of them were used",
 		count, atRest>>20, resident(t, h.Pid())>>20)
 	// What the program itself takes is more under the race detector. The bound of
 	// all policies is far above; had they been read, they would be near it.
-	if limit := int64(100) << 20; atRest > limit {
-		t.Errorf("%d bytes resident, want less than %d", atRest, limit)
-	}
+	limit := int64(100) << 20
+	must.True(t, atRest <= limit, "%d bytes resident, want less than %d", atRest, limit)
 }
 
 func numberedHost(n int) string { return "host-" + strconv.Itoa(n) + ".test" }
@@ -259,14 +249,10 @@ func fillSome(t *testing.T, cfg *config.Config, state, id string, from, to int) 
 	})})
 	for n := from; n < to; n++ {
 		o := rules.Origin{Scheme: "http", Host: numberedHost(n), Port: 80}
-		if src := c.Policy(context.Background(), o, "").Source(); src.State != rules.Available {
-			t.Fatalf("%s: %+v", o, src)
-		}
+		must.Is(t, c.Policy(context.Background(), o, "").Source().State, rules.Available, "%s", o)
 	}
 	must.OK(t, file.Close())
-	if n := file.Health().Unsaved; n > 0 {
-		t.Fatalf("%d policies were not saved", n)
-	}
+	must.Is(t, file.Health().Unsaved, 0, "policies that were not saved")
 }
 
 // roundTrip is a RoundTripper made of a function.
@@ -295,8 +281,7 @@ func TestHeed_WaysOfOtherSettingsAreOtherWays(t *testing.T) {
 		u.Proxy = proxied
 		cfg := &config.Config{Upstream: u}
 		pool := must.Get(NewPool(cfg, nil, Options{}))(t)
-		id := must.Get(pool.identity(w))(t)
-		return id
+		return must.Get(pool.identity(w))(t)
 	}
 	plain := identity("", control.RouteSpec{}, config.UpstreamConfig{})
 	must.Equal(t, identity("", control.RouteSpec{}, config.UpstreamConfig{ResponseHeaderTimeout: time.Hour}), plain, "how long heed waits for an answer makes another way")
@@ -306,9 +291,8 @@ func TestHeed_WaysOfOtherSettingsAreOtherWays(t *testing.T) {
 	seen := map[string]string{plain: "plain"}
 	differs := func(name, id string) {
 		t.Helper()
-		if other, twice := seen[id]; twice {
-			t.Errorf("%s and %s are one way", name, other)
-		}
+		other, twice := seen[id]
+		must.True(t, !twice, "%s and %s are one way", name, other)
 		seen[id] = name
 	}
 	differs("proxy", identity("http://p:1", control.RouteSpec{}, config.UpstreamConfig{}))
@@ -327,9 +311,8 @@ func TestHeed_ADamagedPoliciesFileIsReportedAndHeedStarts(t *testing.T) {
 	w, state := newWeb(t), t.TempDir()
 	path := testkit.Write(t, filepath.Join(state, policiesFile), strings.Repeat("damaged ", 5000))
 	h := testkit.Start(t, testkit.Options{State: state, Config: w.config()})
-	if status, err := get(clientOf(t, h.Addr), "http://a.test/"); err != nil || status != 200 {
-		t.Errorf("status %d, %v", status, err)
-	}
+	status, err := get(clientOf(t, h.Addr), "http://a.test/")
+	must.True(t, err == nil && status == 200, "status %d, %v", status, err)
 	h.Await("about the damage", func(r testkit.Record) bool {
 		return strings.HasPrefix(r.Text("msg"), "the policies file is damaged: it was set aside") && r.Text("moved_to") == path+".damaged"
 	})
@@ -340,15 +323,12 @@ func TestHeed_AStopWritesWhatIsNotWrittenYet(t *testing.T) {
 	w, state := newWeb(t), t.TempDir()
 	for range 2 {
 		h := testkit.Start(t, testkit.Options{State: state, Config: w.config()})
-		if status, err := get(clientOf(t, h.Addr), "http://a.test/"); err != nil || status != 200 {
-			t.Errorf("status %d, %v", status, err)
-		}
+		status, err := get(clientOf(t, h.Addr), "http://a.test/")
+		must.True(t, err == nil && status == 200, "status %d, %v", status, err)
 		h.Signal(syscall.SIGTERM)
 		h.Exit()
 	}
-	if n := w.countOf("a.test"); n != 1 {
-		t.Errorf("asked %d times", n)
-	}
+	must.Equal(t, w.countOf("a.test"), 1, "times asked")
 }
 
 // A file that another process has costs what it holds, no more: heed starts, says
@@ -363,16 +343,13 @@ func TestHeed_APoliciesFileInUseIsReportedAndHeedStarts(t *testing.T) {
 	must.OK(t, err)
 	defer other.Close()
 	h := testkit.Start(t, testkit.Options{State: state, Config: w.config()})
-	if status, err := get(clientOf(t, h.Addr), "http://a.test/"); err != nil || status != 200 {
-		t.Errorf("status %d, %v", status, err)
-	}
+	status, err := get(clientOf(t, h.Addr), "http://a.test/")
+	must.True(t, err == nil && status == 200, "status %d, %v", status, err)
 	h.Await("about the file", func(r testkit.Record) bool {
 		return strings.HasPrefix(r.Text("msg"), "policies cannot be saved for now") && r.Text("file") == path &&
 			strings.HasPrefix(r.Text("error"), "another program keeps the file locked")
 	})
-	s, err := control.ReadStatus(t.Context(), state)
-	must.OK(t, err)
-	if s.Kept == nil || !strings.HasPrefix(s.Kept.Why, "another program keeps the file locked") {
-		t.Errorf("the status has %+v", s.Kept)
-	}
+	s := must.Get(control.ReadStatus(t.Context(), state))(t)
+	must.True(t, s.Kept != nil && strings.HasPrefix(s.Kept.Why, "another program keeps the file locked"),
+		"the status has %+v", s.Kept)
 }

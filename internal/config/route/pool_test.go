@@ -31,17 +31,14 @@ func byProxy(n int) control.RouteSpec {
 
 func take(t *testing.T, s *Pool, w control.RouteSpec) *Route {
 	t.Helper()
-	e := must.Get(s.Route(w))(t)
-	return e
+	return must.Get(s.Route(w))(t)
 }
 
 func TestHeed_RunsWithTheSameRouteSharePolicies(t *testing.T) {
 	s := emptyPool(t)
 	one, same, other := take(t, s, control.RouteSpec{}), take(t, s, control.RouteSpec{}), take(t, s, byProxy(1))
 	must.Equal(t, one, same, "two runs with the same route have separate policies")
-	if one == other {
-		t.Error("a run behind another proxy shares policies with one that is not")
-	}
+	must.True(t, one != other, "a run behind another proxy shares policies with one that is not")
 	must.Equal(t, take(t, s, control.RouteSpec{}), one, "the policies are gone when the next run comes")
 }
 
@@ -52,16 +49,11 @@ func TestHeed_OpenRoutesAreBounded(t *testing.T) {
 	kept, used := take(t, s, control.RouteSpec{}), take(t, s, byProxy(0))
 	for i := range 3 * maxRoutes {
 		take(t, s, byProxy(i+1))
-		if take(t, s, control.RouteSpec{}) != kept {
-			t.Fatal("a route that is requested again and again was closed")
-		}
+		must.Need(t, take(t, s, control.RouteSpec{}) == kept, "a route that is requested again and again was closed")
 	}
-	if len(s.open) != maxRoutes || slices.Contains(s.open, used) {
-		t.Errorf("%d routes are open, want %d, without one that was not requested for long", len(s.open), maxRoutes)
-	}
-	if !slices.Contains(s.All(), used) {
-		t.Error("a route in use is not among all")
-	}
+	must.True(t, len(s.open) == maxRoutes && !slices.Contains(s.open, used),
+		"%d routes are open, want %d, without one that was not requested for long", len(s.open), maxRoutes)
+	must.True(t, slices.Contains(s.All(), used), "a route in use is not among all")
 	must.Equal(t, take(t, s, byProxy(0)), used, "a route in use was opened again: its policies and connections are not shared")
 	runtime.GC()
 	if take(t, s, byProxy(1)); len(s.known)-len(s.open) > 1 { // the one before the oldest that is open
@@ -71,9 +63,8 @@ func TestHeed_OpenRoutesAreBounded(t *testing.T) {
 }
 
 func TestHeed_RootsThatAreNoneAreAnError(t *testing.T) {
-	if _, err := emptyPool(t).Route(control.RouteSpec{Roots: "nonsense"}); err == nil {
-		t.Error("no error")
-	}
+	_, err := emptyPool(t).Route(control.RouteSpec{Roots: "nonsense"})
+	must.True(t, err != nil, "no error")
 }
 
 // goes returns the proxy that a request for target takes; empty for none.
@@ -109,9 +100,8 @@ func TestHeed_UpstreamProxyIsReadAsClientsReadIt(t *testing.T) {
 		p := ProxyOfEnviron(strings.Fields(c.environ))
 		must.Equal(t, goes(t, p, c.target), c.want, "%s: %s goes through", c.environ, c.target)
 	}
-	if p := ProxyOfEnviron([]string{"NO_PROXY=x", "HTTPS_PROXY="}); p != nil {
-		t.Errorf("an environment without a proxy gives %+v", p)
-	}
+	p := ProxyOfEnviron([]string{"NO_PROXY=x", "HTTPS_PROXY="})
+	must.True(t, p == nil, "an environment without a proxy gives %+v", p)
 }
 
 func TestHeed_ANamedUpstreamProxyTakesEverything(t *testing.T) {
@@ -142,15 +132,13 @@ func TestHeed_HostsWithASeparateRouteMakeAnotherRoute(t *testing.T) {
 	} {
 		pool := must.Get(NewPool(fixture.Settings(t, "[[host]]\nmatch = [\"a.test\"]\nmode = \"observe\"\n"+c+"\n"), nil, Options{}))(t)
 		id := must.Get(pool.identity(control.RouteSpec{}))(t)
-		if other, twice := seen[id]; twice {
-			t.Errorf("%q and %q are one route", c, other)
-		}
+		other, twice := seen[id]
+		must.True(t, !twice, "%q and %q are one route", c, other)
 		seen[id] = c
 	}
 	plain := must.Get(NewPool(fixture.Settings(t, ""), nil, Options{}))(t)
-	if id, err := plain.identity(control.RouteSpec{}); err != nil || seen[id] != "" {
-		t.Errorf("settings of hosts without a route make another one, %v", err)
-	}
+	id, err := plain.identity(control.RouteSpec{})
+	must.True(t, err == nil && seen[id] == "", "settings of hosts without a route make another one, %v", err)
 }
 
 // A reload that changes [pacing] alone keeps the routes. The turns that heed takes for a
@@ -164,9 +152,7 @@ func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
 	before := must.Get(Renew(nil, settings(0), nil, Options{Turns: pace.New(pace.Config{})}))(t)
 	slower := settings(time.Hour)
 	after, err := Renew(before, slower, nil, Options{})
-	if err != nil || after != before {
-		t.Fatalf("%p, not %p: %v", after, before, err)
-	}
+	must.Need(t, err == nil && after == before, "%p, not %p: %v", after, before, err)
 	v := cache.Visit{Origin: rules.Origin{Scheme: "http", Host: "site.test", Port: 80}}
 	visit := func(host string) error {
 		v.Origin.Host = host
@@ -181,13 +167,9 @@ func TestHeed_AReloadChangesThePaceOfHeedsOwnVisits(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		if err := visit("a.test"); err != nil {
-			t.Errorf("settings that are not in effect yet: %v", err)
-		}
+		must.OK(t, visit("a.test"), "settings that are not in effect yet")
 	}
 	after.Pace(&slower.Pacing.Settings)
-	if err := visit("b.test"); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, visit("b.test"))
 	must.Equal(t, visit("b.test"), errNoTurn, "the second visit does not wait for an hour")
 }

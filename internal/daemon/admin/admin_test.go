@@ -91,9 +91,7 @@ func newRig(t *testing.T, s Settings) *rig {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 		defer cancel()
 		server.Shutdown(ctx)
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		must.OK(t, <-served, "Serve")
 	})
 	return r
 }
@@ -122,9 +120,7 @@ func (r *rig) ask(method, path string, fields ...string) (int, string) {
 func (r *rig) expect(status int, method, path string, fields ...string) string {
 	r.t.Helper()
 	got, body := r.ask(method, path, fields...)
-	if got != status {
-		r.t.Errorf("%s %s %q: %d, want %d\n%.200s", method, path, fields, got, status, body)
-	}
+	must.True(r.t, got == status, "%s %s %q: %d, want %d\n%.200s", method, path, fields, got, status, body)
 	return body
 }
 
@@ -138,9 +134,8 @@ func TestAdmin_OnlyTheNamesOfTheListenerAreServed(t *testing.T) {
 	}
 	for _, host := range []string{"evil.test", "evil.test:" + port, "127.0.0.1.evil.test", "localhost.evil.test", "evil.localhost", "192.0.2.1", "[2001:db8::1]", "0.0.0.0:" + port, "heed.example.org.evil.test", "xheed.example.org", "2130706433", "localhost:x", "[::1", ""} {
 		for _, path := range []string{"/metrics", "/", "/healthz", "/readyz", "/debug/pprof/"} {
-			if status, body := r.ask("GET", path, "Host: "+host); status != 421 && status != 400 {
-				t.Errorf("Host %q: %d %.60s", host, status, body)
-			}
+			status, body := r.ask("GET", path, "Host: "+host)
+			must.True(t, status == 421 || status == 400, "Host %q: %d %.60s", host, status, body)
 		}
 	}
 	r.expect(400, "CONNECT", "127.0.0.1:80")
@@ -186,13 +181,9 @@ func TestAdmin_WithoutCredentialsOnlyHealthIsAnswered(t *testing.T) {
 func TestAdmin_ActionsNeedCredentialsAndTheSetting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Settings{Actions: true})
-	if body := r.expect(200, "POST", "/x"); !strings.Contains(body, "may act: false") {
-		t.Error(body)
-	}
+	must.Contain(t, r.expect(200, "POST", "/x"), "may act: false")
 	r.settings.Store(&Settings{Token: token})
-	if body := r.expect(200, "POST", "/x", "Authorization: Bearer "+token); !strings.Contains(body, "may act: false") {
-		t.Error(body)
-	}
+	must.Contain(t, r.expect(200, "POST", "/x", "Authorization: Bearer "+token), "may act: false")
 }
 
 func TestAdmin_PagesOfOtherSitesCannotUseIt(t *testing.T) {
@@ -226,20 +217,12 @@ func TestAdmin_AnAnswerThatLastsEndsWithItsCredentials(t *testing.T) {
 	c := testkit.Dial(t, r.addr)
 	c.Send("GET /lasting HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\n\r\n")
 	ctx := <-r.lasting
-	if !StillAdmitted(ctx) {
-		t.Error("it is not admitted at first")
-	}
+	must.True(t, StillAdmitted(ctx), "it is not admitted at first")
 	r.settings.Store(&Settings{Token: token, Pprof: true})
-	if !StillAdmitted(ctx) {
-		t.Error("other settings with the same token end it")
-	}
+	must.True(t, StillAdmitted(ctx), "other settings with the same token end it")
 	r.settings.Store(&Settings{Token: strings.Repeat("n", 16)})
-	if StillAdmitted(ctx) {
-		t.Error("it goes on with a token that was replaced")
-	}
-	if StillAdmitted(t.Context()) {
-		t.Error("a request that was never admitted is admitted still")
-	}
+	must.True(t, !StillAdmitted(ctx), "it goes on with a token that was replaced")
+	must.True(t, !StillAdmitted(t.Context()), "a request that was never admitted is admitted still")
 }
 
 // A fault in a page ends neither heed nor the connection unnoticed.
@@ -257,9 +240,8 @@ func TestAdmin_PathsLeadToNoFile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Settings{})
 	for _, path := range []string{"/../../etc/passwd", "/..%2f..%2fetc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/static/../../etc/passwd", "//etc/passwd", "/debug/pprof/../../etc/passwd", `/..\..\etc\passwd`, "/debug/pprof/%2e%2e/x"} {
-		if status, body := r.ask("GET", path); strings.Contains(body, "root:") || status >= 500 {
-			t.Errorf("%s: %d %s", path, status, body)
-		}
+		status, body := r.ask("GET", path)
+		must.True(t, !strings.Contains(body, "root:") && status < 500, "%s: %d %s", path, status, body)
 	}
 	r.expect(404, "GET", "/debug/pprof/heap")
 	r.expect(404, "GET", "/debug/pprof/")
@@ -306,9 +288,8 @@ func TestAdmin_SlowReadersDoNotStopOthers(t *testing.T) {
 	c := must.Get(net.Dial("tcp", r.addr))(t)
 	defer c.Close()
 	_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
-	if _, err := c.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
-		t.Errorf("connection %d: %v, want its end", maxConns+1, err)
-	}
+	_, err := c.Read(make([]byte, 1))
+	must.True(t, err != nil && !strings.Contains(err.Error(), "timeout"), "connection %d: %v, want its end", maxConns+1, err)
 	for _, c := range slow {
 		c.Close()
 	}
@@ -344,9 +325,8 @@ func FuzzHostname(f *testing.F) {
 		name := hostname(field)
 		q := &http.Request{Host: field}
 		if r.named(q.WithContext(context.Background()), nil) && name != "localhost" {
-			if a, err := netip.ParseAddr(name); err != nil || !a.Unmap().IsLoopback() {
-				t.Errorf("%q passes as %q", field, name)
-			}
+			a, err := netip.ParseAddr(name)
+			must.True(t, err == nil && a.Unmap().IsLoopback(), "%q passes as %q", field, name)
 		}
 	})
 }

@@ -20,15 +20,10 @@ func TestHeed_ABoundedLogGoesOnAfterATurnThatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
 	w := must.Get(OpenFile(path, 30))(t)
 	must.Get(w.Write(make([]byte, 30)))(t)
-	if err := os.Rename(path, path+".old"); err != nil { // as far as the turn came
-		t.Fatal(err)
-	}
-	if _, err := w.Write([]byte("and on\n")); err != nil {
-		t.Error(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "and on\n" {
-		t.Errorf("%q, %v", text, err)
-	}
+	must.OK(t, os.Rename(path, path+".old")) // as far as the turn came
+	must.Get(w.Write([]byte("and on\n")))(t)
+	text, err := os.ReadFile(path)
+	must.True(t, err == nil && string(text) == "and on\n", "%q, %v", text, err)
 }
 
 func TestHeed_ALogOfBoundedSize(t *testing.T) {
@@ -36,23 +31,19 @@ func TestHeed_ALogOfBoundedSize(t *testing.T) {
 	testkit.Write(t, path, "before\n")
 	w := must.Get(OpenFile(path, 30))(t)
 	for range 9 {
-		if n, err := w.Write([]byte("0123456789\n")); n != 11 || err != nil {
-			t.Fatal(n, err)
-		}
+		n, err := w.Write([]byte("0123456789\n"))
+		must.Need(t, n == 11 && err == nil, "%v %v", n, err)
 	}
 	for _, name := range []string{path, path + ".old"} {
 		info := must.Get(os.Stat(name))(t)
-		if info.Size() > 30 || info.Size() == 0 || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %d bytes, mode %v", name, info.Size(), info.Mode())
-		}
+		must.True(t, info.Size() <= 30 && info.Size() != 0 && info.Mode().Perm() == 0o600,
+			"%s: %d bytes, mode %v", name, info.Size(), info.Mode())
 	}
 }
 
 // Opening a device or a FIFO in the place of the log would wait for its reader.
 func TestHeed_ALogThatIsNoFileIsAnError(t *testing.T) {
-	if _, err := OpenFile(os.DevNull, 30); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("got %v", err)
-	}
+	must.Fail(t, must.Err(OpenFile(os.DevNull, 30)), "not a regular file")
 }
 
 func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {

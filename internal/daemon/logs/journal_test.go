@@ -33,16 +33,11 @@ func TestEachLineHasThePriorityOfItsLevel(t *testing.T) {
 			write.Close()
 			lines := bufio.NewScanner(read)
 			for _, want := range []string{"7", "6", "4", "3", "3"} {
-				if !lines.Scan() {
-					t.Fatalf("a line with priority %s is missing", want)
-				}
-				if ok, _ := regexp.MatchString(`^<`+want+`>(time=|{"time":).*[ ,](a=1 g\.b=2|"a":1,"g":{"b":2}})$`, lines.Text()); !ok {
-					t.Errorf("want priority %s: %s", want, lines.Text())
-				}
+				must.Need(t, lines.Scan(), "a line with priority %s is missing", want)
+				ok, _ := regexp.MatchString(`^<`+want+`>(time=|{"time":).*[ ,](a=1 g\.b=2|"a":1,"g":{"b":2}})$`, lines.Text())
+				must.True(t, ok, "want priority %s: %s", want, lines.Text())
 			}
-			if lines.Scan() {
-				t.Errorf("one line too many: %s", lines.Text())
-			}
+			must.True(t, !lines.Scan(), "one line too many: %s", lines.Text())
 		})
 	}
 }

@@ -43,25 +43,18 @@ func TestHeed_ALogOutlivesAFullDisk(t *testing.T) {
 	for _, line := range []string{"first\n", "second\n", "third\n"} {
 		_, _ = log.Write([]byte(line)) // whether it fits shows later
 	}
-	if err := log.Drain(DrainTimeout / 10); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("while the disk is full: %v", err)
-	}
-	if err := log.Err(); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("nothing is to be decided while the disk is full: %v", err)
-	}
+	err := log.Drain(DrainTimeout / 10)
+	must.True(t, errors.Is(err, syscall.ENOSPC), "while the disk is full: %v", err)
+	err = log.Err()
+	must.True(t, errors.Is(err, syscall.ENOSPC), "nothing is to be decided while the disk is full: %v", err)
 	d.mu.Lock()
 	d.room = 1000
 	d.mu.Unlock()
-	if _, err := log.Write([]byte("fourth\n")); err != nil && !errors.Is(err, syscall.ENOSPC) {
-		t.Error(err)
-	}
-	if err := log.Drain(testkit.Patience); err != nil {
-		t.Error(err)
-	}
+	_, err = log.Write([]byte("fourth\n"))
+	must.True(t, err == nil || errors.Is(err, syscall.ENOSPC), "%v", err)
+	must.OK(t, log.Drain(testkit.Patience))
 	must.Equal(t, d.held.String(), "first\nsecond\nthird\nfourth\n", "the log holds")
-	if err := log.Err(); err != nil {
-		t.Errorf("after there was room again: %v", err)
-	}
+	must.OK(t, log.Err(), "after there was room again")
 }
 
 // stuck is a reader that has gone to lunch.
@@ -82,13 +75,9 @@ func TestHeed_AStalledLogDelaysNoRequest(t *testing.T) {
 	for range 2 * maxPending / len(line) {
 		_, err = log.Write(line)
 	}
-	if !errors.Is(err, ErrPending) || !errors.Is(log.Err(), ErrPending) {
-		t.Errorf("%v, %v", err, log.Err())
-	}
+	must.True(t, errors.Is(err, ErrPending) && errors.Is(log.Err(), ErrPending), "%v, %v", err, log.Err())
 	close(reader.back)
-	if err := log.Drain(testkit.Patience); err != nil {
-		t.Errorf("after it came back: %v", err)
-	}
+	must.OK(t, log.Drain(testkit.Patience), "after it came back")
 }
 
 // pieces keeps what each Write was given.
@@ -126,9 +115,8 @@ func TestHeed_LinesOfABusyLogShareWrites(t *testing.T) {
 	must.OK(t, log.Drain(testkit.Patience))
 	all := out.written()
 	must.Equal(t, strings.Join(all, ""), want.String(), "lines are missing, or in another order")
-	if most := 2 + int(time.Since(begun)/writeEvery); len(all) > most {
-		t.Errorf("%d writes in %v; want at most %d", len(all), time.Since(begun), most)
-	}
+	most := 2 + int(time.Since(begun)/writeEvery)
+	must.True(t, len(all) <= most, "%d writes in %v; want at most %d", len(all), time.Since(begun), most)
 }
 
 // A user who waits for a line sees it immediately, and an error does not wait for others.
@@ -153,9 +141,8 @@ func TestHeed_GatheredTextIsWritten(t *testing.T) {
 	log.Gather(func() {
 		select {
 		case text := <-gathered:
-			if _, err := log.Write([]byte(text)); err != nil {
-				t.Error(err)
-			}
+			_, err := log.Write([]byte(text))
+			must.True(t, err == nil, "%v", err)
 		default:
 		}
 	})

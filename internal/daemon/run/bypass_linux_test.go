@@ -44,15 +44,13 @@ func TestARunReportsConnectionsThatBypassHeed(t *testing.T) {
 	script := direct + "& " + direct + "& wait; curl -sS -o /dev/null " + testkit.Page(t)
 	_, _, stderr := heedRun(t, RunCmd{Command: command("sh", "-c", script)})
 	to := strings.TrimSuffix(strings.TrimPrefix(around, "http://"), "/")
-	if want := "heed: at least 2 connections bypassed heed (not judged): curl to " + to + " (2)\n  curl bypassed heed: --noproxy"; !strings.Contains(stderr, want) {
-		t.Errorf("it says\n%s\nwant in it\n%s", stderr, want)
-	}
+	want := "heed: at least 2 connections bypassed heed (not judged): curl to " + to + " (2)\n  curl bypassed heed: --noproxy"
+	must.True(t, strings.Contains(stderr, want), "it says\n%s\nwant in it\n%s", stderr, want)
 	record := filepath.Join(t.TempDir(), "audit.db")
 	_, _, stderr = heedRun(t, RunCmd{Command: command("sh", "-c", direct), JSON: true, Audit: record})
 	events, err := exec.Command(testkit.Program(t, "sqlite3"), record, "SELECT kind, name, count, detail FROM event").CombinedOutput()
-	if want := "bypassed|curl|1|to " + to + "\n"; err != nil || string(events) != want {
-		t.Errorf("the record has %q, %v; want %q", events, err, want)
-	}
+	want = "bypassed|curl|1|to " + to + "\n"
+	must.True(t, err == nil && string(events) == want, "the record has %q, %v; want %q", events, err, want)
 	var report runReport
 	must.OK(t, json.Unmarshal([]byte(stderr), &report))
 	if r := report.Bypass; !r.Watched || r.Connections != 1 || len(r.To) != 1 || r.To[0] != (bypassed{"curl", to, "tcp", 1}) {
@@ -66,9 +64,7 @@ func TestAConnectionIsThatOfTheProcessThatOpenedIt(t *testing.T) {
 	script := fmt.Sprintf("exec 3<>/dev/tcp/%s; cat <&3; :", strings.Replace(to, ":", "/", 1))
 	cmd := exec.Command("sh", "-c", `bash -c "$1"; :`, "sh", script)
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	w := &watcher{group: process.NewGroup(cmd.Process.Pid), done: map[uint64]bool{}, connectedOnce: map[uint64]bool{}, counts: bypassCounts{}}
 	defer func() {
 		for _, pid := range append(w.group.Members(), cmd.Process.Pid) {
@@ -82,9 +78,8 @@ func TestAConnectionIsThatOfTheProcessThatOpenedIt(t *testing.T) {
 		})
 	})
 	w.sample()
-	if got := w.counts.result(); len(got.To) != 1 || got.To[0] != (bypassed{"bash", to, "tcp", 1}) {
-		t.Errorf("counted %+v", got)
-	}
+	got := w.counts.result()
+	must.True(t, len(got.To) == 1 && got.To[0] == (bypassed{"bash", to, "tcp", 1}), "counted %+v", got)
 }
 
 // A command that obeys went round nothing, however long it waits.
@@ -121,13 +116,11 @@ func TestOnlyConnectionsOutOfTheRunCount(t *testing.T) {
 	}
 	quic := process.Socket{Local: at("127.0.0.1:50004"), Remote: at("192.0.2.1:443"), State: process.Connected, Inode: 7}
 	w.udp(quic, 1<<30)
-	if got := w.counts.result(); got.Connections != 1 || got.To[0].To != "192.0.2.1:443" || got.To[0].Protocol != "tcp" {
-		t.Errorf("counted %+v", got)
-	}
+	got := w.counts.result()
+	must.True(t, got.Connections == 1 && got.To[0].To == "192.0.2.1:443" && got.To[0].Protocol == "tcp", "counted %+v", got)
 	w.udp(quic, 1<<30)
-	if got := w.counts.result(); got.Connections != 2 {
-		t.Errorf("with HTTP/3 %+v", got)
-	}
+	got = w.counts.result()
+	must.True(t, got.Connections == 2, "with HTTP/3 %+v", got)
 }
 
 // The kernel's addresses are read for what they are.
@@ -160,7 +153,5 @@ func TestFiveDestinationsAreNamed(t *testing.T) {
 	var out strings.Builder
 	r.result().print(&out)
 	want := "heed: at least 45 connections bypassed heed (not judged): curl to 192.0.2.1:8008 (9), curl to 192.0.2.1:8007 (8), curl to 192.0.2.1:8006 (7), curl to 192.0.2.1:8005 (6), curl to 192.0.2.1:8004 (5), 10 more\n"
-	if got := out.String(); got != want {
-		t.Errorf("got  %swant %s", got, want)
-	}
+	must.Equal(t, out.String(), want)
 }

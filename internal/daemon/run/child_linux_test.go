@@ -28,9 +28,8 @@ func TestTheLogOfARunWaitsForItsReader(t *testing.T) {
 	}
 	stopped := make(chan os.Signal, 1)
 	stopped <- os.Interrupt
-	if err := log.wait(stopped, nil); err == nil {
-		t.Error("a signal during the wait, and the log is said to be whole")
-	}
+	err := log.wait(stopped, nil)
+	must.True(t, err != nil, "a signal during the wait, and the log is said to be whole")
 	ended, told := make(chan error, 1), make(chan bool, 1)
 	go func() { ended <- log.wait(nil, func() { told <- true }) }()
 	select {
@@ -42,11 +41,8 @@ func TestTheLogOfARunWaitsForItsReader(t *testing.T) {
 	}
 	in := bufio.NewReader(reader)
 	for i := range 1000 {
-		if got, err := in.ReadString('\n'); err != nil || got != line {
-			t.Fatalf("line %d: %v", i, err)
-		}
+		got, err := in.ReadString('\n')
+		must.Need(t, err == nil && got == line, "line %d: %v", i, err)
 	}
-	if err := <-ended; err != nil {
-		t.Errorf("after all was read: %v", err)
-	}
+	must.OK(t, <-ended, "after all was read")
 }

@@ -62,9 +62,7 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 	}
 	own := "allow own-service no"
 	want := []string{own, own, own, "refuse rule path", "refuse rule path", "refuse origin-unreachable path"}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("recorded\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	must.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "recorded")
 }
 
 // A program that looks for a free port of this machine finds one, plain, in a tunnel or by the
@@ -86,10 +84,7 @@ with socket.create_connection((at.hostname, at.port)) as s:
     print(s.recv(100).split()[1].decode())
 print(urllib.request.urlopen("`+testkit.Page(t)+`").status)
 `)})
-	if stdout != "free\nfree\nfree\n502\n200\n" {
-		t.Errorf("it found %q\n%s", stdout, stderr)
-	}
-	if !strings.HasPrefix(stderr, "heed: 5 requests came through") || !strings.Contains(stderr, "4 failed") {
-		t.Errorf("the summary is\n%s", stderr)
-	}
+	must.True(t, stdout == "free\nfree\nfree\n502\n200\n", "it found %q\n%s", stdout, stderr)
+	must.True(t, strings.HasPrefix(stderr, "heed: 5 requests came through") && strings.Contains(stderr, "4 failed"),
+		"the summary is\n%s", stderr)
 }

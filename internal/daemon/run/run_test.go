@@ -44,9 +44,8 @@ func heedRun(t *testing.T, c RunCmd, environ ...string) (status int, stdout, std
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HEED_STATE=" + os.Getenv("HEED_STATE"), testkit.RaceOptions,
 	}, environ...)
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
+	err := cmd.Run()
+	must.Need(t, err == nil || cmd.ProcessState != nil, "%v", err)
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
@@ -77,9 +76,8 @@ func TestARunPassesTheExitStatusOn(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got, _, stderr := heedRun(t, RunCmd{Command: c.command, Quiet: true}); got != c.want {
-				t.Errorf("status %d, want %d; it says %q", got, c.want, stderr)
-			}
+			got, _, stderr := heedRun(t, RunCmd{Command: c.command, Quiet: true})
+			must.True(t, got == c.want, "status %d, want %d; it says %q", got, c.want, stderr)
 		})
 	}
 }
@@ -88,15 +86,11 @@ func TestARunPrintsTheOutcomesOfItsRequests(t *testing.T) {
 	testkit.Serve(t, "")
 	target := testkit.Page(t)
 	status, stdout, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", target)})
-	if status != 0 || !strings.HasPrefix(stdout, "curl/") {
-		t.Fatalf("status %d, the page is %q; %s", status, stdout, stderr)
-	}
+	must.Need(t, status == 0 && strings.HasPrefix(stdout, "curl/"), "status %d, the page is %q; %s", status, stdout, stderr)
 	want := "heed: 1 request came through, to " + strings.TrimPrefix(target, "http://") + ": 1 allowed, 0 refused by rule\n  judged by path: all of the requests that came through heed\n"
 	said, rest, _ := strings.Cut(stderr, "  `heed run --sealed")
 	said, _, _ = strings.Cut(said, "  waited: ") // for robots.txt, on a busy machine
-	if said != want || !strings.Contains(rest, "this run was not sealed") {
-		t.Errorf("it says %q, want %q", stderr, want)
-	}
+	must.True(t, said == want && strings.Contains(rest, "this run was not sealed"), "it says %q, want %q", stderr, want)
 }
 
 func TestAQuietRunSaysNothing(t *testing.T) {
@@ -109,15 +103,13 @@ func TestTheSummaryIsOneLineOfJSON(t *testing.T) {
 	testkit.Serve(t, "")
 	status, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", testkit.Page(t)), JSON: true}, "HTTPS_PROXY=http://p.test:1")
 	var report runReport
-	if err := json.Unmarshal([]byte(stderr), &report); err != nil {
-		t.Fatalf("%v in %q", err, stderr)
-	}
+	err := json.Unmarshal([]byte(stderr), &report)
+	must.Need(t, err == nil, "%v in %q", err, stderr)
 	if status != 0 || report.Exit != 0 || !report.Complete || report.Requests != 1 || report.Allowed != 1 || report.Command[0] != "curl" {
 		t.Errorf("it reports %+v", report)
 	}
-	if len(report.Remarks) != 1 || !strings.Contains(report.Remarks[0], "--upstream env") {
-		t.Errorf("the proxy found is not among the remarks: %q", report.Remarks)
-	}
+	must.True(t, len(report.Remarks) == 1 && strings.Contains(report.Remarks[0], "--upstream env"),
+		"the proxy found is not among the remarks: %q", report.Remarks)
 }
 
 func TestARunKeepsTheLinesOfItsDecisions(t *testing.T) {
@@ -125,25 +117,19 @@ func TestARunKeepsTheLinesOfItsDecisions(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	target := testkit.Page(t)
 	for range 2 {
-		if status, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", target, target), Log: log, Quiet: true}); status != 0 {
-			t.Fatal(stderr)
-		}
+		status, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", target, target), Log: log, Quiet: true})
+		must.Need(t, status == 0, "%s", stderr)
 	}
 	text := must.Get(os.ReadFile(log))(t)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if len(lines) != 4 {
-		t.Fatalf("%d lines, want one for each of 4 requests:\n%s", len(lines), text)
-	}
+	must.Need(t, len(lines) == 4, "%d lines, want one for each of 4 requests:\n%s", len(lines), text)
 	for _, line := range lines {
 		var record struct{ Verdict, URL string }
-		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Verdict != "allow" || record.URL != target+"/" {
-			t.Errorf("%v: %s", err, line)
-		}
+		err := json.Unmarshal([]byte(line), &record)
+		must.True(t, err == nil && record.Verdict == "allow" && record.URL == target+"/", "%v: %s", err, line)
 	}
 	_, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", target), Log: "-", Quiet: true})
-	if !strings.Contains(stderr, `"verdict":"allow"`) || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("on stderr: %q", stderr)
-	}
+	must.True(t, strings.Contains(stderr, `"verdict":"allow"`) && strings.Count(stderr, "\n") == 1, "on stderr: %q", stderr)
 }
 
 func TestARunWithWhatItCannotUseEndsWithStatusTwo(t *testing.T) {
@@ -167,9 +153,8 @@ func TestARunWithWhatItCannotUseEndsWithStatusTwo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.cmd.Command = command("true")
 			status, _, stderr := heedRun(t, c.cmd)
-			if status != 2 || !strings.Contains(stderr, c.want) {
-				t.Errorf("status %d, %q; want 2 and %q", status, stderr, c.want)
-			}
+			must.True(t, status == 2 && strings.Contains(stderr, c.want),
+				"status %d, %q; want 2 and %q", status, stderr, c.want)
 		})
 	}
 }
@@ -217,14 +202,12 @@ func TestOneHonestIdentity(t *testing.T) {
 	}
 	for _, c := range cases {
 		token, userAgent, err := declared(c.name, c.contact)
-		if err != nil || token != c.token || userAgent != c.userAgent {
-			t.Errorf("%s, %s: %q, %q, %v", c.name, c.contact, token, userAgent, err)
-		}
+		must.True(t, err == nil && token == c.token && userAgent == c.userAgent,
+			"%s, %s: %q, %q, %v", c.name, c.contact, token, userAgent, err)
 	}
 	for _, name := range []string{"*", "News Bot", "Bot\r\nX: y", "bot/", "bot/1 2", "böt", strings.Repeat("x", 65)} {
-		if _, _, err := declared(name, "https://example.org/"); err == nil {
-			t.Errorf("the name %q is taken", name)
-		}
+		_, _, err := declared(name, "https://example.org/")
+		must.True(t, err != nil, "the name %q is taken", name)
 	}
 }
 
@@ -243,9 +226,7 @@ func TestARunGoesOnWhenItsHeedEnds(t *testing.T) {
 	heed.Exit()
 	testkit.Write(t, end, "\n")
 	<-done
-	if status != 4 || !strings.Contains(stderr, "no request came through") {
-		t.Errorf("status %d, it says %q", status, stderr)
-	}
+	must.True(t, status == 4 && strings.Contains(stderr, "no request came through"), "status %d, it says %q", status, stderr)
 }
 
 // pipeFile is a named pipe: opening it waits for the other side.
@@ -288,7 +269,5 @@ func TestExitStatusesOfShellsAreErrorsOfTheirOwn(t *testing.T) {
 	var exit console.Exit
 	_, err := exec.LookPath("no-such-command")
 	err = cannotRun(&console.App{Stderr: new(bytes.Buffer)}, "no-such-command", err)
-	if !errors.As(err, &exit) || exit != 127 {
-		t.Errorf("got %v", err)
-	}
+	must.True(t, errors.As(err, &exit) && exit == 127, "got %v", err)
 }

@@ -85,9 +85,7 @@ func TestSummaryPrintsEveryKindOfOutcome(t *testing.T) {
   not judged 3 x (no host): the request or its URL is malformed [malformed]: TLS came in place of HTTP
   waited: 2 requests, 3s in all, 2s at most
 `
-	if got := summarised(s); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	must.Equal(t, summarised(s), want)
 }
 
 func TestARuleCannotCommandTheTerminal(t *testing.T) {
@@ -103,9 +101,7 @@ func TestARuleCannotCommandTheTerminal(t *testing.T) {
 			t.Errorf("%q gets through in %q", got[i:min(len(got), i+8)], got)
 		}
 		must.Equal(t, strings.Count(got, "\n"), 3, "lines instead of three: %q", got)
-		if len(got) > 1000 {
-			t.Errorf("%d bytes printed for one rule", len(got))
-		}
+		must.True(t, len(got) <= 1000, "%d bytes printed for one rule", len(got))
 	}
 }
 
@@ -116,9 +112,8 @@ func TestTheSummaryIsShortHoweverMuchHappened(t *testing.T) {
 		s.Refusals = append(s.Refusals, counts.RuleCount{Host: fmt.Sprintf("h%d.test", i), Reason: rules.ReasonRule, Line: 1})
 	}
 	got := summarised(s)
-	if n := strings.Count(got, "\n"); n > 30 {
-		t.Errorf("%d lines", n)
-	}
+	n := strings.Count(got, "\n")
+	must.True(t, n <= 30, "%d lines", n)
 	must.Equal(t, strings.Count(got, "... and 488 more; --json prints them all"), 2, "it does not say how many are left out:\n%s", got)
 }
 
@@ -132,9 +127,8 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 		var out bytes.Buffer
 		printHints(&out, nil, &counts.Summary{}, []string{command}, works)
 		lines := strings.Split(out.String(), "\n")
-		if len(lines) != 7 || !strings.HasPrefix(lines[3], "  "+want) || !strings.HasPrefix(lines[4], "  Others: ") {
-			t.Errorf("for %s it prints\n%s", command, &out)
-		}
+		must.True(t, len(lines) == 7 && strings.HasPrefix(lines[3], "  "+want) && strings.HasPrefix(lines[4], "  Others: "),
+			"for %s it prints\n%s", command, &out)
 	}
 	var out bytes.Buffer
 	printHints(&out, nil, &counts.Summary{}, []string{"./crawl"}, works)
@@ -149,9 +143,7 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 		out.Reset()
 		printHints(&out, &bypassReport{Watched: true}, &counts.Summary{}, strings.Fields(command), works)
 		lines := strings.Split(out.String(), "\n")
-		if len(lines) != 6+len(want) {
-			t.Fatalf("for %s it prints\n%s", command, &out)
-		}
+		must.Need(t, len(lines) == 6+len(want), "for %s it prints\n%s", command, &out)
 		for _, kind := range want {
 			must.Equal(t, strings.Contains(out.String(), "\n  "+kind), true, "for %s it prints\n%s", command, &out)
 		}
@@ -183,9 +175,7 @@ func TestHintsAreGivenWhenSomeRequestsCameThrough(t *testing.T) {
 	for _, want := range []string{
 		"  aria2c, or a program that it started, does not trust heed's CA: aria2c --ca-certificate=BUNDLE\n", "  curl bypassed heed: --noproxy", "  crawl bypassed heed: a proxy set", "BUNDLE the file in SSL_CERT_FILE",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing:\n%s", want, out.String())
-		}
+		must.Contain(t, out.String(), want)
 	}
 	out.Reset()
 	s.Unjudged[0].Before = 1 // the client went on, and was judged
@@ -277,9 +267,8 @@ func TestFailOnBypass(t *testing.T) {
 		var errs strings.Builder
 		r := &run{app: &console.App{Stderr: &errs}, cmd: &RunCmd{FailOn: []string{failObserved, failBypass}}, bypass: c.bypass}
 		begin := map[bool]int{true: 7}[c.status == 7]
-		if got := r.failOn(begin, c.summary); got != c.status || errs.String() != c.want {
-			t.Errorf("%s: status %d, %q", c.what, got, errs.String())
-		}
+		got := r.failOn(begin, c.summary)
+		must.True(t, got == c.status && errs.String() == c.want, "%s: status %d, %q", c.what, got, errs.String())
 	}
 }
 
@@ -300,9 +289,8 @@ func TestTheSummaryNamesTheTimeoutToRaise(t *testing.T) {
 	s := &counts.Summary{Paced: []counts.PaceCount{
 		{Host: "slow.test", Waits: counts.Waits{Requests: 3, Total: 12 * time.Second, Longest: 6 * time.Second}, Refused: 1, Left: 2, Owed: 8 * time.Second},
 	}}
-	if got, want := pacedWords(s.Paced[0]), "  turns at slow.test: 3 requests waited for 12s in all, 6s at most; refused with a Retry-After: 1; left before their turn: 2, up to 8s too early"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	got, want := pacedWords(s.Paced[0]), "  turns at slow.test: 3 requests waited for 12s in all, 6s at most; refused with a Retry-After: 1; left before their turn: 2, up to 8s too early"
+	must.True(t, got == want, "got  %s\nwant %s", got, want)
 	for command, want := range map[string]string{
 		"/usr/bin/curl": "--max-time", "wget": "--timeout", "scrapy": "DOWNLOAD_TIMEOUT", "./crawl.sh": "DOWNLOAD_TIMEOUT",
 	} {

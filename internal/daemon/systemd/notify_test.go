@@ -22,9 +22,7 @@ import (
 func TestOpen_WithoutAManagerNothingIsSent(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	m := Open(slog.New(slog.DiscardHandler))
-	if m != nil {
-		t.Fatalf("Open returned %+v", m)
-	}
+	must.Need(t, m == nil, "Open returned %+v", m)
 	m.Ready("")
 	m.Reloading()
 	m.Stopping(time.Second, "")
@@ -39,9 +37,7 @@ func TestSend_AManagerThatIsGoneIsLogged(t *testing.T) {
 	m := Open(slog.New(slog.NewTextHandler(&log, nil)))
 	m.Ready("serving")
 	for _, part := range []string{"WATCHDOG_USEC", "cannot be reached at NOTIFY_SOCKET", `message="READY=1"`} {
-		if !strings.Contains(log.String(), part) {
-			t.Errorf("the log %q lacks %q", log.String(), part)
-		}
+		must.True(t, strings.Contains(log.String(), part), "the log %q lacks %q", log.String(), part)
 	}
 }
 
@@ -74,10 +70,7 @@ func TestWatch_OnlyAnAliveProcessGivesASign(t *testing.T) {
 	n, err := manager.Read(buffer)
 	cancel()
 	<-ended
-	if err != nil || string(buffer[:n]) != "WATCHDOG=1" {
-		t.Errorf("the message is %q, %v", buffer[:n], err)
-	}
-	if checks < 6 || strings.Count(log.String(), "hangs") != 5 {
-		t.Errorf("the first sign of life came at check %d; the log is %q", checks, log.String())
-	}
+	must.True(t, err == nil && string(buffer[:n]) == "WATCHDOG=1", "the message is %q, %v", buffer[:n], err)
+	must.True(t, checks >= 6 && strings.Count(log.String(), "hangs") == 5,
+		"the first sign of life came at check %d; the log is %q", checks, log.String())
 }

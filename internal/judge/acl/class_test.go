@@ -8,13 +8,18 @@ import (
 	"heed/internal/tools/testkit/must"
 )
 
-func TestClassify_IPv4Addresses(t *testing.T) {
-	are := func(want Class, addresses string) {
+// classes returns a check of the class of each of the addresses.
+func classes(t *testing.T) func(want Class, addresses string) {
+	return func(want Class, addresses string) {
 		t.Helper()
 		for a := range strings.FieldsSeq(addresses) {
 			must.Equal(t, Classify(netip.MustParseAddr(a)), want, a)
 		}
 	}
+}
+
+func TestClassify_IPv4Addresses(t *testing.T) {
+	are := classes(t)
 	are(Public, `1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0
 		169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 191.255.255.255 192.0.1.0 192.0.1.255 192.0.3.0
 		192.88.98.255 192.88.100.0 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0 198.51.99.255 198.51.101.0
@@ -33,12 +38,7 @@ func TestClassify_IPv4Addresses(t *testing.T) {
 }
 
 func TestClassify_IPv6Addresses(t *testing.T) {
-	are := func(want Class, addresses string) {
-		t.Helper()
-		for a := range strings.FieldsSeq(addresses) {
-			must.Equal(t, Classify(netip.MustParseAddr(a)), want, a)
-		}
-	}
+	are := classes(t)
 	are(Public, `2000:: 2606:4700::1111 2001:200:: 2001:db7:ffff:ffff:ffff:ffff:ffff:ffff 2001:db9::
 		3ffe:ffff::1 3fff:1000:: 3fff:ffff:: 2003::`)
 	are(UniqueLocal, `fc00:: fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff fd00:ec2::253 fd00:ec2::255`)
@@ -93,13 +93,9 @@ func TestClassify_AddressesThatCarryAnother(t *testing.T) {
 func TestClassify_AnInvalidAddressHasTheLowestClass(t *testing.T) {
 	must.Equal(t, Classify(netip.Addr{}), Invalid, "no address")
 	for c := Invalid; c < Public; c++ {
-		if c.String() == (c+1).String() || c >= Public {
-			t.Errorf("%d and %d are both %s", c, c+1, c)
-		}
+		must.True(t, c.String() != (c+1).String() && c < Public, "%d and %d are both %s", c, c+1, c)
 	}
-	if Public.String() != "public" || Class(99).String() != "invalid" {
-		t.Errorf("%s, %s", Public, Class(99))
-	}
+	must.True(t, Public.String() == "public" && Class(99).String() == "invalid", "%s, %s", Public, Class(99))
 }
 
 // One organisation's addresses are equals: a redirect may lead from one form to
@@ -107,12 +103,8 @@ func TestClassify_AnInvalidAddressHasTheLowestClass(t *testing.T) {
 func TestClass_PrivateAddressesAreEqualInEveryForm(t *testing.T) {
 	for _, a := range []Class{Private, UniqueLocal, SiteLocal} {
 		for _, b := range []Class{Private, UniqueLocal, SiteLocal} {
-			if a.LessPublic(b) {
-				t.Errorf("%s is less public than %s", a, b)
-			}
+			must.True(t, !a.LessPublic(b), "%s is less public than %s", a, b)
 		}
-		if !a.LessPublic(CGNAT) || !Loopback.LessPublic(a) || !Metadata.LessPublic(a) {
-			t.Errorf("%s is out of order", a)
-		}
+		must.True(t, a.LessPublic(CGNAT) && Loopback.LessPublic(a) && Metadata.LessPublic(a), "%s is out of order", a)
 	}
 }

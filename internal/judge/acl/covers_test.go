@@ -13,8 +13,7 @@ import (
 
 func hostPattern(t testing.TB, text string) HostPattern {
 	t.Helper()
-	p := must.Get(ParseHostPattern(text))(t)
-	return p
+	return must.Get(ParseHostPattern(text))(t)
 }
 
 func TestPatternsThatCoverOthers(t *testing.T) {
@@ -85,9 +84,7 @@ func TestACoveredPatternNeverMatchesAlone(t *testing.T) {
 			}
 		}
 	}
-	if covered < 1000 {
-		t.Errorf("only %d covered matches were seen", covered)
-	}
+	must.True(t, covered >= 1000, "only %d covered matches were seen", covered)
 }
 
 // With many entries the same one is meant as with a look at each.
@@ -117,9 +114,8 @@ func TestHeed_TheFirstOfManyClientsIsMeant(t *testing.T) {
 			}
 		}
 		for i := range all {
-			if got, want := index.Covering(i), slices.IndexFunc(all, func(c Client) bool { return c.Covers(&all[i]) }); got != want {
-				t.Fatalf("entry %d, %+v, is covered by %d, not by %d", i, all[i], got, want)
-			}
+			got, want := index.Covering(i), slices.IndexFunc(all, func(c Client) bool { return c.Covers(&all[i]) })
+			must.Need(t, got == want, "entry %d, %+v, is covered by %d, not by %d", i, all[i], got, want)
 		}
 	}
 }

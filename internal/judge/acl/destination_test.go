@@ -3,7 +3,6 @@ package acl
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"heed/internal/tools/testkit/must"
@@ -35,15 +34,11 @@ func TestDestinations_AreCheckedInOneOrder(t *testing.T) {
 	}
 	allowed := func(host, address string, port uint16) {
 		t.Helper()
-		if err := ask(host, address, port); err != nil {
-			t.Errorf("%s %s port %d: %v", host, address, port, err)
-		}
+		must.OK(t, ask(host, address, port), "%s %s port %d", host, address, port)
 	}
 	refused := func(host, address string, port uint16, why string) {
 		t.Helper()
-		if err := ask(host, address, port); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s %s port %d: %v, want %q", host, address, port, err, why)
-		}
+		must.Fail(t, ask(host, address, port), why, "%s %s port %d", host, address, port)
 	}
 	// 1. What is on the list of refusals, by name or by address.
 	refused("bad.corp.example", "", 80, "refuse_to")
@@ -94,13 +89,11 @@ func TestDestinations_PrivateAllowsTheOwnNetworkOnly(t *testing.T) {
 		"169.254.169.254": false, "fd00:ec2::254": false, "100.100.100.200": false, "169.254.0.1": false, "fe80::1": false,
 		"224.0.0.1": false, "255.255.255.255": false, "192.0.2.1": false, "240.0.0.1": false, "::ffff:169.254.169.254": false,
 	} {
-		if _, err := d.CheckHost(address, 80, false); (err == nil) != want {
-			t.Errorf("%s: %v", address, err)
-		}
+		_, err := d.CheckHost(address, 80, false)
+		must.True(t, (err == nil) == want, "%s: %v", address, err)
 	}
-	if _, err := (*Destinations)(nil).CheckHost("169.254.169.254", 80, false); err != nil {
-		t.Errorf("without any: %v", err)
-	}
+	_, err := (*Destinations)(nil).CheckHost("169.254.169.254", 80, false)
+	must.True(t, err == nil, "without any: %v", err)
 }
 
 func TestParseDestination_RefusesMalformedEntries(t *testing.T) {
@@ -109,9 +102,8 @@ func TestParseDestination_RefusesMalformedEntries(t *testing.T) {
 		"10.0.0.0/33", "10.0.0.1/8", "1.2.3", "0x7f.1", "[::1", "::1]", "fe80::1%eth0", "a.example:0", "a.example:99999", "a.example:x",
 		"::ffff:10.0.0.0/104", "10.0.0.0/8/8",
 	} {
-		if d, err := ParseDestination(text); err == nil {
-			t.Errorf("%q is %+v", text, d)
-		}
+		d, err := ParseDestination(text)
+		must.True(t, err != nil, "%q is %+v", text, d)
 	}
 }
 
@@ -141,9 +133,7 @@ func TestDestinationsThatCoverOthers(t *testing.T) {
 	} {
 		d, err1 := ParseDestination(c.d)
 		e, err2 := ParseDestination(c.e)
-		if err1 != nil || err2 != nil {
-			t.Fatal(c, err1, err2)
-		}
+		must.Need(t, err1 == nil && err2 == nil, "%v %v %v", c, err1, err2)
 		must.Equal(t, d.Covers(e), c.want, "%s covers %s", c.d, c.e)
 	}
 }

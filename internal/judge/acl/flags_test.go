@@ -53,17 +53,15 @@ func TestHeed_EachFlagTravelsAndCounts(t *testing.T) {
 		return r.For(r.ClientOf(ClientInfo{}), at, noon)
 	}
 	setEach(t, func(field reflect.StructField, with *Flags) {
-		if reflect.DeepEqual(inForce(*with), inForce(Flags{})) {
-			t.Errorf("%s changes nothing of what is in force", field.Name)
-		}
+		must.True(t, !reflect.DeepEqual(inForce(*with), inForce(Flags{})),
+			"%s changes nothing of what is in force", field.Name)
 		if field.Tag.Get("json") == "-" {
 			return // it travels as the name of a file
 		}
 		text, err := json.Marshal(with)
 		var again Flags
-		if err != nil || json.Unmarshal(text, &again) != nil || !reflect.DeepEqual(again, *with) {
-			t.Errorf("%s travels as %s, %v", field.Name, text, err)
-		}
+		must.True(t, err == nil && json.Unmarshal(text, &again) == nil && reflect.DeepEqual(again, *with),
+			"%s travels as %s, %v", field.Name, text, err)
 	})
 }
 

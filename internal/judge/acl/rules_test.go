@@ -18,20 +18,17 @@ func cutOrigin(s string) (scheme, authority string, ok bool) { return strings.Cu
 func origin(t *testing.T, s string) rules.Origin {
 	t.Helper()
 	scheme, authority, _ := cutOrigin(s)
-	o := must.Get(rules.ParseOrigin(scheme, authority))(t)
-	return o
+	return must.Get(rules.ParseOrigin(scheme, authority))(t)
 }
 
 func host(t *testing.T, s string) HostPattern {
 	t.Helper()
-	p := must.Get(ParseHostPattern(s))(t)
-	return p
+	return must.Get(ParseHostPattern(s))(t)
 }
 
 func exception(t *testing.T, e Exception) *Exception {
 	t.Helper()
-	made := must.Get(NewException(e))(t)
-	return made
+	return must.Get(NewException(e))(t)
 }
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -81,9 +78,8 @@ func TestHeed_ABreakEndsByItself(t *testing.T) {
 		Overrides: []ModeOverride{{Mode: Observe, Client: "shop", Host: host(t, "*.example.org"), Since: noon, Until: noon.Add(2 * time.Hour), Reason: "outage"}},
 	}
 	o := origin(t, "https://www.example.org")
-	if got := b.For(&b.Clients[0], o, noon.Add(time.Hour)); got.Mode != Observe || got.ModeOverride.Reason != "outage" {
-		t.Errorf("during the break: %+v", got)
-	}
+	got := b.For(&b.Clients[0], o, noon.Add(time.Hour))
+	must.True(t, got.Mode == Observe && got.ModeOverride.Reason == "outage", "during the break: %+v", got)
 	must.Equal(t, b.For(&b.Clients[0], o, noon.Add(2*time.Hour)).Mode, Enforce, "after the break")
 	must.Equal(t, b.For(nil, o, noon.Add(time.Hour)).Mode, Enforce, "another client")
 	must.Equal(t, b.For(&b.Clients[0], origin(t, "https://example.net"), noon).Mode, Enforce, "another host")
@@ -91,9 +87,8 @@ func TestHeed_ABreakEndsByItself(t *testing.T) {
 
 func TestHeed_APatternThatCouldNeverMatchIsAnError(t *testing.T) {
 	for _, p := range []string{"", "api/", "/a b", "/a#b"} {
-		if _, err := NewException(Exception{Patterns: []string{p}}); err == nil {
-			t.Errorf("%q is accepted", p)
-		}
+		_, err := NewException(Exception{Patterns: []string{p}})
+		must.True(t, err != nil, "%q is accepted", p)
 	}
 }
 
@@ -105,9 +100,7 @@ func TestHeed_EachSettingComesFromTheFirstHostEntryThatHasIt(t *testing.T) {
 		{Match: []HostPattern{host(t, "*")}, Mode: new(Enforce), Service: "another"},
 	}}
 	s := b.For(nil, origin(t, "http://www.example.org"), noon).Site
-	if *s.Mode != Observe || s.Service != "an API" || len(s.Exceptions) != 2 {
-		t.Errorf("%+v", s)
-	}
+	must.True(t, *s.Mode == Observe && s.Service == "an API" && len(s.Exceptions) == 2, "%+v", s)
 	must.Equal(t, b.For(nil, origin(t, "http://www.example.org"), noon).Site, s, "the terms of an origin are put together anew each time")
 }
 
@@ -119,8 +112,6 @@ func TestHeed_ARememberedSiteHoldsNoRequest(t *testing.T) {
 	r.siteOf(rules.Origin{Scheme: "http", Host: head[1<<10:], Port: 80})
 	head = ""
 	runtime.GC()
-	if held.Value() != nil {
-		t.Error("the text of the request is still held")
-	}
+	must.True(t, held.Value() == nil, "the text of the request is still held")
 	runtime.KeepAlive(r)
 }

@@ -15,8 +15,7 @@ func (unixAddr) String() string  { return "/run/heed/admin.sock" }
 func TestAddrs_AListenerIsItsAddressInEverySpelling(t *testing.T) {
 	t.Parallel()
 	tcp := func(text string) net.Addr {
-		a := must.Get(net.ResolveTCPAddr("tcp", text))(t)
-		return a
+		return must.Get(net.ResolveTCPAddr("tcp", text))(t)
 	}
 	one, v6, all, all4 := &Addrs{}, &Addrs{}, &Addrs{}, &Addrs{}
 	one.Add(tcp("127.0.0.1:3129"))
@@ -56,7 +55,6 @@ func TestAddrs_AListenerIsItsAddressInEverySpelling(t *testing.T) {
 		}
 	}
 	one.Remove(tcp("127.0.0.1:3129"))
-	if one.Has("127.0.0.1:3129") || len(one.all()) > 0 || (&Addrs{}).Has("0.0.0.0:80") {
-		t.Error("a removed listener is left")
-	}
+	must.True(t, !one.Has("127.0.0.1:3129") && len(one.all()) == 0 && !(&Addrs{}).Has("0.0.0.0:80"),
+		"a removed listener is left")
 }

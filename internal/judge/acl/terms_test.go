@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // Each setting that clients and flags have alike has its names and texts in one place, and is
@@ -13,13 +15,10 @@ func TestHeed_EachTermIsDeclaredOnce(t *testing.T) {
 	at := origin(t, "http://site.test")
 	setEach(t, func(field reflect.StructField, with *Terms) {
 		for _, tag := range []string{"toml", "json", "help", "says"} {
-			if field.Tag.Get(tag) == "" {
-				t.Errorf("%s has no %s", field.Name, tag)
-			}
+			must.True(t, field.Tag.Get(tag) != "", "%s has no %s", field.Name, tag)
 		}
-		if !strings.HasSuffix(field.Tag.Get("json"), ",omitempty") {
-			t.Errorf("%s is in requests and records of those who do not set it", field.Name)
-		}
+		must.True(t, strings.HasSuffix(field.Tag.Get("json"), ",omitempty"),
+			"%s is in requests and records of those who do not set it", field.Name)
 		if says := field.Tag.Get("says"); len(with.Words()) != 1 && says != "-" || len(with.Words()) > 0 && says == "-" {
 			t.Errorf("%s is explained as %q", field.Name, with.Words())
 		}
@@ -29,9 +28,8 @@ func TestHeed_EachTermIsDeclaredOnce(t *testing.T) {
 		want := of(Effective{Terms: with})
 		settings := &Rules{Clients: []Client{{Name: "has", UserAgent: NewGlob("a*"), Terms: *with}, {Name: "none", UserAgent: NewGlob("b*")}}}
 		for agent, r := range map[string]*Rules{"a": settings, "b": settings.ForRun(Flags{Terms: *with}), "c": settings.ForRun(Flags{Terms: *with})} {
-			if got := of(r.For(r.ClientOf(ClientInfo{UserAgent: agent}), at, noon)); got != want {
-				t.Errorf("%s of %s in force: %s, not %s", field.Name, agent, got, want)
-			}
+			got := of(r.For(r.ClientOf(ClientInfo{UserAgent: agent}), at, noon))
+			must.True(t, got == want, "%s of %s in force: %s, not %s", field.Name, agent, got, want)
 		}
 		if r := settings; len(r.For(r.ClientOf(ClientInfo{UserAgent: "b"}), at, noon).Keys()) > 0 {
 			t.Errorf("%s is in force for another client", field.Name)

@@ -36,46 +36,35 @@ func constants(t *testing.T) (all []rules.Reason) {
 func TestEveryReasonHasARow(t *testing.T) {
 	t.Parallel()
 	all := constants(t)
-	if len(all) < 29 {
-		t.Fatalf("rules/decide.go has %d reasons; the test does not find all of them", len(all))
-	}
+	must.Need(t, len(all) >= 29, "rules/decide.go has %d reasons; the test does not find all of them", len(all))
 	var rows []rules.Reason
 	for _, info := range reason.All() {
 		rows = append(rows, info.Reason)
 	}
 	slices.Sort(all)
-	if !slices.Equal(rows, all) {
-		t.Errorf("the reasons with a row are\n%v\nand those of the code are\n%v", rows, all)
-	}
+	must.True(t, slices.Equal(rows, all), "the reasons with a row are\n%v\nand those of the code are\n%v", rows, all)
 }
 
 func TestEveryRowIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, info := range reason.All() {
-		if info.Status < 400 || http.StatusText(info.Status) == "" {
-			t.Errorf("%s: status %d", info.Reason, info.Status)
-		}
-		if info.Error == "" && info.Reason != rules.ReasonCredentials {
-			t.Errorf("%s: no error type", info.Reason)
-		}
+		must.True(t, info.Status >= 400 && http.StatusText(info.Status) != "", "%s: status %d", info.Reason, info.Status)
+		must.True(t, info.Error != "" || info.Reason == rules.ReasonCredentials, "%s: no error type", info.Reason)
 		if s := info.Sentence; s == "" || !strings.HasSuffix(s, ".") || strings.Contains(s, ". ") {
 			t.Errorf("%s: %q is not one sentence", info.Reason, s)
 		}
-		if w := info.Words; w == "" || strings.HasSuffix(w, ".") {
-			t.Errorf("%s: %q is not a phrase", info.Reason, w)
-		}
-		if reason.ClassOf(rules.Refuse, info.Reason, false) == reason.Allowed {
-			t.Errorf("%s: a refusal counts as allowed", info.Reason)
-		}
+		w := info.Words
+		must.True(t, w != "" && !strings.HasSuffix(w, "."), "%s: %q is not a phrase", info.Reason, w)
+		must.True(t, reason.ClassOf(rules.Refuse, info.Reason, false) != reason.Allowed,
+			"%s: a refusal counts as allowed", info.Reason)
 	}
 }
 
 func TestReasonWithoutARowFailsClosed(t *testing.T) {
 	t.Parallel()
 	for _, r := range []rules.Reason{"", "new-reason"} {
-		if got := reason.Of(r); got.Status != http.StatusInternalServerError || got.Words != string(r) {
-			t.Errorf("%q: %+v", r, got)
-		}
+		got := reason.Of(r)
+		must.True(t, got.Status == http.StatusInternalServerError && got.Words == string(r), "%q: %+v", r, got)
 	}
 }
 
@@ -105,10 +94,7 @@ func TestClassOf(t *testing.T) {
 			}
 		}
 	}
-	if got := reason.ClassOf(rules.Allow, rules.ReasonNoRule, true); got != reason.Failed {
-		t.Errorf("an allowed request that ended in heed's own 502 is %q, want failed", got)
-	}
-	if got := reason.ClassOf(rules.WouldRefuse, rules.ReasonRule, false); got != reason.Allowed {
-		t.Errorf("a request that is only observed is %q, want allowed", got)
-	}
+	got := reason.ClassOf(rules.Allow, rules.ReasonNoRule, true)
+	must.True(t, got == reason.Failed, "an allowed request that ended in heed's own 502 is %q, want failed", got)
+	must.Equal(t, reason.ClassOf(rules.WouldRefuse, rules.ReasonRule, false), reason.Allowed, "a request that is only observed")
 }

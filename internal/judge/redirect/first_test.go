@@ -31,14 +31,12 @@ func TestClassify_FindsOutWhatAClientSpeaks(t *testing.T) {
 		// And what a server of TLS may take for a hello.
 		"\x16\x02": TLS, "\x15\x03\x01\x00\x02\x01\x00": TLS, "\x14\x03": TLS, "\x14\x00A": Other, "\x80\x2e\x01\x03\x01": TLS, "\x80\x2e\x00": Other,
 	} {
-		if k, more := Classify([]byte(first)); k != want || more != (first == "GET") {
-			t.Errorf("%q: %v, more %v; want %v", first, k, more, want)
-		}
+		k, more := Classify([]byte(first))
+		must.True(t, k == want && more == (first == "GET"), "%q: %v, more %v; want %v", first, k, more, want)
 	}
 	for _, first := range []string{"", "G", "\r\n", "PRI", "PRI * HTTP/2.0\r\n", "REPORT ", "REPORT ht", "REPORT https:", "FOO private HTTP", "\x15", "\x80\x2e\x01", "\x1c", "\xa0GE", "\x1c\xa0", strings.Repeat("\r\n", 8)} {
-		if k, more := Classify([]byte(first)); k != Other || !more {
-			t.Errorf("%q: %v, more %v; want more", first, k, more)
-		}
+		k, more := Classify([]byte(first))
+		must.True(t, k == Other && more, "%q: %v, more %v; want more", first, k, more)
 	}
 }
 
@@ -66,19 +64,14 @@ for c in range(256):
 // octets than RFC 9112 §3 names.
 func TestClassify_TakesForHTTPWhatPythonDoes(t *testing.T) {
 	out, err := exec.Command("python3", "-c", pythonReads).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must.Need(t, err == nil, "%v: %s", err, out)
 	lines := strings.Fields(string(out))
 	for _, line := range lines {
 		first := must.Get(hex.DecodeString(line))(t)
-		if k, more := Classify(first); k != HTTP1 || more {
-			t.Errorf("%q: %v, more %v", first, k, more)
-		}
+		k, more := Classify(first)
+		must.True(t, k == HTTP1 && !more, "%q: %v, more %v", first, k, more)
 	}
-	if len(lines) < 40 {
-		t.Errorf("Python reads %d lines", len(lines))
-	}
+	must.True(t, len(lines) >= 40, "Python reads %d lines", len(lines))
 }
 
 // What is decided is decided by the first octets that suffice, and stays so however the
@@ -89,9 +82,7 @@ func FuzzClassify(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first []byte) {
 		want, more := Classify(first)
-		if more && len(first) >= MaxFirst {
-			t.Errorf("%q: %d octets do not suffice", first, len(first))
-		}
+		must.True(t, !more || len(first) < MaxFirst, "%q: %d octets do not suffice", first, len(first))
 		for n := range len(first) {
 			k, waits := Classify(first[:n])
 			if !waits && (k != want || more) {

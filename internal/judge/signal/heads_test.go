@@ -78,9 +78,7 @@ func TestHeads_OfWellKnownGenerators(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob("testdata/heads/*.html")
-	if err != nil || len(files) != count || count < 30 {
-		t.Errorf("%d files, %d in the table, %v", len(files), count, err)
-	}
+	must.True(t, err == nil && len(files) == count && count >= 30, "%d files, %d in the table, %v", len(files), count, err)
 }
 
 // encodedAs returns UTF-8 text in an encoding; UTF-16 with a byte order mark.
@@ -90,13 +88,9 @@ func encodedAs(t *testing.T, label string, text []byte) []byte {
 		text = append([]byte("\xEF\xBB\xBF"), text...)
 	}
 	e, _ := charset.Lookup(label)
-	if e == nil {
-		t.Fatalf("no encoding %s", label)
-	}
+	must.Need(t, e != nil, "no encoding %s", label)
 	body, err := e.NewEncoder().Bytes(text)
-	if err != nil {
-		t.Fatalf("%s: %v", label, err)
-	}
+	must.OK(t, err, label)
 	return body
 }
 

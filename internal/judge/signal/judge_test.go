@@ -21,25 +21,19 @@ import (
 // checkVerdict checks what holds for every verdict, whatever a site states.
 func checkVerdict(t *testing.T, v *signal.Verdict) {
 	t.Helper()
-	if len(v.Statements) > 60 {
-		t.Errorf("%d statements are kept", len(v.Statements))
-	}
+	must.True(t, len(v.Statements) <= 60, "%d statements are kept", len(v.Statements))
 	for c, r := range v.Results {
 		for _, i := range append(r.By, r.Unmet...) {
-			if i < 0 || i >= len(v.Statements) {
-				t.Fatalf("%s rests on statement %d of %d", c, i, len(v.Statements))
-			}
+			must.Need(t, i >= 0 && i < len(v.Statements), "%s rests on statement %d of %d", c, i, len(v.Statements))
 		}
 		for _, i := range r.By {
-			if s := v.Statements[i]; v.Profile != "rep1994" && s.Says[c] != r.Answer {
-				t.Errorf("%s is %s by %+v", c, r.Answer, s)
-			}
+			s := v.Statements[i]
+			must.True(t, v.Profile == "rep1994" || s.Says[c] == r.Answer, "%s is %s by %+v", c, r.Answer, s)
 		}
 	}
 	for _, s := range v.Statements {
-		if len(s.Text) > safetext.MaxExcerpt+3 || s.URL == "" || s.Source == "" || s.Protocol == "" || s.Name == "" {
-			t.Errorf("a statement without its place, or too long: %+v", s)
-		}
+		must.True(t, len(s.Text) <= safetext.MaxExcerpt+3 && s.URL != "" && s.Source != "" && s.Protocol != "" && s.Name != "",
+			"a statement without its place, or too long: %+v", s)
 	}
 	if _, err := structured.Dictionary([]string{v.Annotation()}); err != nil {
 		t.Errorf("%q is no dictionary: %v", v.Annotation(), err)
@@ -50,9 +44,8 @@ func checkVerdict(t *testing.T, v *signal.Verdict) {
 	for _, p := range signal.Purposes() {
 		one, isOne := v.Refuses(p)
 		other, isOther := again.Refuses(p)
-		if isOne != isOther || one.Reason != other.Reason || one.Detail != other.Detail {
-			t.Errorf("as %s: %v %+v, from the record %v %+v", p, isOne, one, isOther, other)
-		}
+		must.True(t, isOne == isOther && one.Reason == other.Reason && one.Detail == other.Detail,
+			"as %s: %v %+v, from the record %v %+v", p, isOne, one, isOther, other)
 	}
 }
 
@@ -110,9 +103,8 @@ func TestVerdict_AnAnswerWithoutThePageStatesNothingOfIt(t *testing.T) {
 			in.Status = status
 			v := signal.Judge(in)
 			for _, p := range signal.Purposes() {
-				if _, refused := v.Refuses(p); refused != want {
-					t.Errorf("%d under %s: %s is refused: %v", status, profile, p, refused)
-				}
+				_, refused := v.Refuses(p)
+				must.True(t, refused == want, "%d under %s: %s is refused: %v", status, profile, p, refused)
 			}
 			if len(v.Statements) < 5 || !want && (len(signal.Declared(in)) > 0 || v.LacksLicence() || !strings.Contains(v.Statements[0].Note, strconv.Itoa(status))) {
 				t.Errorf("%d: recorded are %+v", status, v.Statements)
@@ -134,9 +126,7 @@ func TestVerdict_DisallowWinsAcrossProtocols(t *testing.T) {
 	if refusal.Purpose != signal.PurposeTraining || refusal.Statement.Text != "Content-Usage: train-ai=n" || refusal.Statement.URL != "https://site.example/" {
 		t.Errorf("%+v", refusal)
 	}
-	if want := "crawl=allow, search=allow;src=header, train-ai=disallow;src=header"; v.Annotation() != want {
-		t.Errorf("%s, want %s", v.Annotation(), want)
-	}
+	must.Equal(t, v.Annotation(), "crawl=allow, search=allow;src=header, train-ai=disallow;src=header")
 }
 
 // A client of several purposes is refused when one of them is.
@@ -145,20 +135,15 @@ func TestVerdict_AllPurposesMustBeAllowed(t *testing.T) {
 	v := request{robots: "User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n"}.judge(t)
 	for list, want := range map[string]bool{"search": false, "training": true, "search,training": true, "agent, archive": false} {
 		purposes := must.Get(signal.ParsePurposes(list))(t)
-		if _, refused := v.Refuses(purposes...); refused != want {
-			t.Errorf("%s: refused %v", list, refused)
-		}
+		_, refused := v.Refuses(purposes...)
+		must.True(t, refused == want, "%s: refused %v", list, refused)
 	}
-	if _, refused := v.Refuses(); refused {
-		t.Error("a client without a purpose is refused")
-	}
-	if none, err := signal.ParsePurposes(""); none != nil || err != nil {
-		t.Errorf("an empty list is %v, %v", none, err)
-	}
+	_, refused := v.Refuses()
+	must.True(t, !refused, "a client without a purpose is refused")
+	none, err := signal.ParsePurposes("")
+	must.True(t, none == nil && err == nil, "an empty list is %v, %v", none, err)
 	for _, bad := range []string{",", "Search", "search,", "train"} {
-		if _, err := signal.ParsePurposes(bad); err == nil || !strings.Contains(err.Error(), "training") {
-			t.Errorf("%q: %v", bad, err)
-		}
+		must.Fail(t, must.Err(signal.ParsePurposes(bad)), "training", "%q", bad)
 	}
 }
 
@@ -175,19 +160,15 @@ func TestVerdict_RequestAndAnswerCombine(t *testing.T) {
 	before.Header, before.Page = nil, nil
 	after.Robots, after.TDMRep = nil, nil
 	first, second := signal.Judge(before), signal.Judge(after)
-	if got := refused(first); got != "training tdm" || first.Page != "" {
-		t.Errorf("the request: %q", got)
-	}
+	got := refused(first)
+	must.True(t, got == "training tdm" && first.Page == "", "the request: %q", got)
 	if got := signal.Combine(first, second); !reflect.DeepEqual(got, whole) || refused(got) != "search" {
 		t.Errorf("got  %+v\nwant %+v", got, whole)
 	}
-	if signal.Combine(nil, second) != second || signal.Combine(first, nil) != first {
-		t.Error("one alone is not itself")
-	}
+	must.True(t, signal.Combine(nil, second) == second && signal.Combine(first, nil) == first, "one alone is not itself")
 	var none *signal.Verdict
-	if _, refused := none.Refuses(signal.PurposeSearch); refused || none.Of(signal.Search) != signal.Unknown || none.Annotation() != "" {
-		t.Error("no verdict refuses")
-	}
+	_, refused := none.Refuses(signal.PurposeSearch)
+	must.True(t, !refused && none.Of(signal.Search) == signal.Unknown && none.Annotation() == "", "no verdict refuses")
 }
 
 // A record is asked for another purpose than that of the crawl.
@@ -204,9 +185,8 @@ func TestVerdict_ARecordAnswersForOtherPurposes(t *testing.T) {
 	must.OK(t, json.Unmarshal(text, &recorded))
 	must.Equal(t, refused(&recorded), "training", "refused")
 	damaged := signal.Verdict{Crawl: true, Results: map[signal.Category]signal.Result{signal.Search: {Answer: signal.Disallow, By: []int{7}, Unmet: []int{-1}}}}
-	if r, refused := damaged.Refuses(signal.PurposeSearch); !refused || r.Statement != nil || damaged.Annotation() == "" {
-		t.Errorf("a damaged record: %+v", r)
-	}
+	r, refused := damaged.Refuses(signal.PurposeSearch)
+	must.True(t, refused && r.Statement == nil && damaged.Annotation() != "", "a damaged record: %+v", r)
 }
 
 // Under the profile strict a page that has a head which could not be read is refused.
@@ -220,9 +200,8 @@ func TestVerdict_WhatWasNotReadIsUnknown(t *testing.T) {
 			in.Page = &page.Head{Why: why}
 			v := signal.Judge(in)
 			r, refused := v.Refuses(signal.PurposeAgent)
-			if refused != (refuses && profile == rules.Strict) || v.Incomplete() != refuses {
-				t.Errorf("%q under %s: %v, %+v", why, profile, v.Incomplete(), r)
-			}
+			must.True(t, refused == (refuses && profile == rules.Strict) && v.Incomplete() == refuses,
+				"%q under %s: %v, %+v", why, profile, v.Incomplete(), r)
 			must.Equal(t, v.Of(signal.Search), signal.Unknown, "%q: search", why)
 		}
 	}
@@ -239,16 +218,13 @@ func TestVerdict_IsBounded(t *testing.T) {
 	robots.WriteString("Content-Signal: search=no\nLicense: nothing\n")
 	v := request{robots: robots.String(), header: []string{"X-Robots-Tag: nofollow", "X-Robots-Tag: noarchive"}}.judge(t)
 	checkVerdict(t, v)
-	if got := refused(v); got != "search archive" || v.Dropped == 0 {
-		t.Errorf("%q is refused, %d statements dropped", got, v.Dropped)
-	}
-	if text, _ := json.Marshal(v); len(text) > 64<<10 {
-		t.Errorf("%d octets of JSON", len(text))
-	}
+	got := refused(v)
+	must.True(t, got == "search archive" && v.Dropped != 0, "%q is refused, %d statements dropped", got, v.Dropped)
+	text, _ := json.Marshal(v)
+	must.True(t, len(text) <= 64<<10, "%d octets of JSON", len(text))
 	v.Profile = rules.Strict.String()
-	if r, _ := v.Refuses(signal.PurposeAgent); r.Reason != rules.ReasonLicence {
-		t.Errorf("the unreadable licence was dropped: %+v", r)
-	}
+	r, _ := v.Refuses(signal.PurposeAgent)
+	must.True(t, r.Reason == rules.ReasonLicence, "the unreadable licence was dropped: %+v", r)
 }
 
 // The declaration of a licence that was not requested is kept among very many statements: a
@@ -257,9 +233,7 @@ func TestVerdict_ALicenceThatWasNotRequestedIsKept(t *testing.T) {
 	t.Parallel()
 	lines := strings.Repeat("Content-Signal: search=yes\n", 300) + "License: https://site.example/license.xml\n"
 	v := request{robots: "User-agent: *\nAllow: /\n" + lines}.judge(t)
-	if v.Dropped == 0 || !v.LacksLicence() {
-		t.Errorf("%d statements were dropped, and with them the licence", v.Dropped)
-	}
+	must.True(t, v.Dropped != 0 && v.LacksLicence(), "%d statements were dropped, and with them the licence", v.Dropped)
 }
 
 func TestNeeds(t *testing.T) {
@@ -269,9 +243,8 @@ func TestNeeds(t *testing.T) {
 		"tdm": {TDMRep: true}, "archive": {}, "archive,tdm,agent": {Licences: true, TDMRep: true},
 	} {
 		purposes, err := signal.ParsePurposes(list)
-		if got := signal.NeedsOf(purposes...); err != nil || got != want {
-			t.Errorf("%s: %+v", list, got)
-		}
+		got := signal.NeedsOf(purposes...)
+		must.True(t, err == nil && got == want, "%s: %+v", list, got)
 	}
 }
 
@@ -325,9 +298,7 @@ func TestSiteAnswers(t *testing.T) {
 		must.Equal(t, got, c.want, "%d %s", c.status, c.header)
 	}
 	for _, class := range signal.SiteAnswers() {
-		if !seen[class] {
-			t.Errorf("no answer is %s", class)
-		}
+		must.True(t, seen[class], "no answer is %s", class)
 	}
 }
 

@@ -77,9 +77,8 @@ func TestLint_SaysWhatTheJudgeReads(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	v := request{robots: robots, path: "/other"}.judge(t)
-	if v.Of(signal.AIInput) != signal.Disallow || v.Of(signal.TrainAI) != signal.Unknown {
-		t.Errorf("ai-input %s, train-ai %s", v.Of(signal.AIInput), v.Of(signal.TrainAI))
-	}
+	must.True(t, v.Of(signal.AIInput) == signal.Disallow && v.Of(signal.TrainAI) == signal.Unknown,
+		"ai-input %s, train-ai %s", v.Of(signal.AIInput), v.Of(signal.TrainAI))
 }
 
 // Every finding says what it means and what to write instead.
@@ -90,9 +89,7 @@ func TestLint_FindingsAreSentences(t *testing.T) {
 	kinds := map[signal.FindingKind]bool{}
 	for _, f := range signal.Lint(rules.New(rules.Source{State: rules.Available}, []byte(robots))) {
 		kinds[f.Kind] = true
-		if !strings.HasSuffix(f.Means, ".") || !strings.HasSuffix(f.Instead, ".") || f.Text == "" {
-			t.Errorf("%+v", f)
-		}
+		must.True(t, strings.HasSuffix(f.Means, ".") && strings.HasSuffix(f.Instead, ".") && f.Text != "", "%+v", f)
 	}
 	must.Equal(t, len(kinds), 12, "kinds: %v", kinds)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -23,9 +24,8 @@ func TestHeed_StatementsHoldUnderEverySpelling(t *testing.T) {
 		for _, path := range []string{"/private/c.txt", "//private/c.txt", "/./private/c.txt", "/private%2fc.txt", "/pub/../private/c.txt", "/pub/%2e%2e/private/c.txt",
 			"/pub%5C..%5Cprivate/c.txt", "/%70rivate//c.txt?q=1", "/x/..%2Fprivate/c.txt", "/x\\..\\private/c.txt"} {
 			r.path = path
-			if refusal, refused := r.judge(t).Refuses(signal.PurposeTraining); !refused || refusal.Statement == nil {
-				t.Errorf("%s: %s is not refused", name, path)
-			}
+			refusal, refused := r.judge(t).Refuses(signal.PurposeTraining)
+			must.True(t, refused && refusal.Statement != nil, "%s: %s is not refused", name, path)
 		}
 		for _, path := range []string{"/", "/public/c.txt", "/privat", "/x?y=/../private/", "//public/c.txt", "/private/../c.txt", "/%2570rivate/c.txt"} {
 			r.path = path
@@ -35,9 +35,8 @@ func TestHeed_StatementsHoldUnderEverySpelling(t *testing.T) {
 			}
 		}
 		r.path, r.profile = "/pub/%252e%252e/private/c.txt", rules.Strict
-		if _, refused := r.judge(t).Refuses(signal.PurposeTraining); !refused {
-			t.Errorf("%s: strict lets %s through", name, r.path)
-		}
+		_, refused := r.judge(t).Refuses(signal.PurposeTraining)
+		must.True(t, refused, "%s: strict lets %s through", name, r.path)
 	}
 }
 
@@ -50,12 +49,10 @@ func TestHeed_AStatementThatNamesAPageAsSentCountsForIt(t *testing.T) {
 		{tdmrep: `[{"location": "/wiki/AC%2FDC", "tdm-reservation": 0}, {"location": "/wiki/", "tdm-reservation": 1}]`},
 	} {
 		r.path = "/wiki/AC%2FDC"
-		if refusal, refused := r.judge(t).Refuses(signal.PurposeTraining); refused {
-			t.Errorf("refused by %+v", refusal.Statement)
-		}
+		refusal, refused := r.judge(t).Refuses(signal.PurposeTraining)
+		must.True(t, !refused, "refused by %+v", refusal.Statement)
 		r.path = "/wiki/AC/DC"
-		if _, refused := r.judge(t).Refuses(signal.PurposeTraining); !refused {
-			t.Error("another page is allowed")
-		}
+		_, refused = r.judge(t).Refuses(signal.PurposeTraining)
+		must.True(t, refused, "another page is allowed")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal"
+	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
@@ -37,8 +38,7 @@ func TestHeed_RefusalsSayWhoDoesNotAllowWhat(t *testing.T) {
 		"the page does not allow training":                               {request{header: []string{"Content-Usage: train-ai=n"}}, signal.PurposeTraining},
 	} {
 		refusal, refused := c.request.judge(t).Refuses(c.Purpose)
-		if got := refusal.Sentence(); !refused || got != want {
-			t.Errorf("refused %v: %q, want %q", refused, got, want)
-		}
+		got := refusal.Sentence()
+		must.True(t, refused && got == want, "refused %v: %q, want %q", refused, got, want)
 	}
 }

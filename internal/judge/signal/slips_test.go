@@ -79,9 +79,8 @@ func TestHeed_TermsThatCannotBeReadAreNamed(t *testing.T) {
 			r.profile = profile
 			v := r.judge(t)
 			_, refused := v.Refuses(signal.PurposeSearch)
-			if refused != (profile == rules.Strict) || len(v.Statements) != 1 || v.Statements[0].Fault == "" {
-				t.Errorf("%s%v under %s: refused %v, %+v", r.head, r.header, profile, refused, v.Statements)
-			}
+			must.True(t, refused == (profile == rules.Strict) && len(v.Statements) == 1 && v.Statements[0].Fault != "",
+				"%s%v under %s: refused %v, %+v", r.head, r.header, profile, refused, v.Statements)
 		}
 	}
 	for _, value := range []string{"unheardof", "max-image-preview:large, x", "index", "follow, y", "noydir", "see https://site.test/policy"} {

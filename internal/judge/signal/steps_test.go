@@ -61,16 +61,13 @@ func TestHeed_StatementsTakeNoMoreThanTheBudget(t *testing.T) {
 				in.Target = rules.NewTarget(target)
 				v := signal.Judge(in)
 				spent := in.Target.Spent()
-				if spent > maxSteps+overSteps {
-					t.Errorf("%s of %.20q for %.20q: %d steps", name, shape, target, spent)
-				}
+				must.True(t, spent <= maxSteps+overSteps, "%s of %.20q for %.20q: %d steps", name, shape, target, spent)
 				_, refused := v.Refuses(signal.PurposeTraining)
 				if v.TooComplex != (spent > maxSteps) || v.TooComplex && !refused {
 					t.Errorf("%s of %.20q for %.20q: %d steps, too complex: %v, refused: %v", name, shape, target, spent, v.TooComplex, refused)
 				}
-				if _, refused := v.Refuses(); refused {
-					t.Errorf("%s of %.20q for %.20q: refused without a purpose", name, shape, target)
-				}
+				_, refused = v.Refuses()
+				must.True(t, !refused, "%s of %.20q for %.20q: refused without a purpose", name, shape, target)
 			}
 		}
 	}
@@ -132,9 +129,8 @@ func TestHeed_TooManyStatementsAreTooComplex(t *testing.T) {
 				t.Errorf("%s: refused for %s: %v, %+v", name, p, refused, refusal)
 			}
 		}
-		if _, refused := v.Refuses(); refused {
-			t.Errorf("%s: refused without a purpose", name)
-		}
+		_, refused := v.Refuses()
+		must.True(t, !refused, "%s: refused without a purpose", name)
 	}
 }
 
@@ -182,14 +178,11 @@ func FuzzHeed_DocumentsTakeNoMoreThanTheBudget(f *testing.F) {
 		}
 		v := signal.Judge(in)
 		spent := in.Target.Spent()
-		if spent > maxSteps+2*overSteps {
-			t.Errorf("all took %d steps", spent)
-		}
+		must.True(t, spent <= maxSteps+2*overSteps, "all took %d steps", spent)
 		if _, refused := v.Refuses(signal.Purposes()...); spent > maxSteps && (!v.TooComplex || !refused) {
 			t.Errorf("%d steps, too complex: %v, refused: %v", spent, v.TooComplex, refused)
 		}
-		if _, refused := v.Refuses(); refused {
-			t.Error("refused without a purpose")
-		}
+		_, refused := v.Refuses()
+		must.True(t, !refused, "refused without a purpose")
 	})
 }

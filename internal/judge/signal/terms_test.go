@@ -49,12 +49,10 @@ func TestMETA1997_BothReadings(t *testing.T) {
 			index, follow := signal.ReadTerms(profile, terms)
 			got := fmt.Sprintf("%s %s", word("index", index), word("follow", follow))
 			must.Equal(t, got, want, "%q under %s", c.content, profile)
-			if _, refused := v.Refuses(signal.PurposeSearch); refused == index {
-				t.Errorf("%q under %s: search is refused: %v", c.content, profile, refused)
-			}
-			if _, refused := v.Refuses(signal.PurposeAgent, signal.PurposeArchive); refused {
-				t.Errorf("%q under %s refuses more than search", c.content, profile)
-			}
+			_, refused := v.Refuses(signal.PurposeSearch)
+			must.True(t, refused != index, "%q under %s: search is refused: %v", c.content, profile, refused)
+			_, refused = v.Refuses(signal.PurposeAgent, signal.PurposeArchive)
+			must.True(t, !refused, "%q under %s refuses more than search", c.content, profile)
 		}
 	}
 }
@@ -190,12 +188,9 @@ func TestTerms_ManyOthersHideNone(t *testing.T) {
 		"a META element":         {head: `<head><meta name="robots" content="` + distinct.String() + `noindex">`},
 	} {
 		v := q.judge(t)
-		if got := refused(v); got != "search" {
-			t.Errorf("%s: %q is refused", name, got)
-		}
-		if text, err := json.Marshal(v); err != nil || len(text) > 32<<10 {
-			t.Errorf("%s: %d octets are recorded, %v", name, len(text), err)
-		}
+		must.Equal(t, refused(v), "search", "%s: what is refused", name)
+		text, err := json.Marshal(v)
+		must.True(t, err == nil && len(text) <= 32<<10, "%s: %d octets are recorded, %v", name, len(text), err)
 	}
 }
 
@@ -213,9 +208,7 @@ func TestMETA_NamesOfTheAgent(t *testing.T) {
 		"Description/1.0":         "search",
 	} {
 		v := request{agent: agent, head: head}.judge(t)
-		if got := refused(v); got != want {
-			t.Errorf("%s: %q is refused, want %q", agent, got, want)
-		}
+		must.Equal(t, refused(v), want, "%s: what is refused", agent)
 	}
 }
 
@@ -228,9 +221,8 @@ func FuzzTerms(f *testing.F) {
 		}
 		v := request{header: []string{"X-Robots-Tag: " + tag, "Robots-Tag: " + structured, "Content-Usage: " + tag, "Link: " + structured, "tdm-reservation: " + tag}}.judge(t)
 		checkVerdict(t, v)
-		if slices.ContainsFunc(v.Statements, func(s signal.Statement) bool { return len(s.Terms) > 200 }) {
-			t.Error("more than 200 terms")
-		}
+		must.True(t, !slices.ContainsFunc(v.Statements, func(s signal.Statement) bool { return len(s.Terms) > 200 }),
+			"more than 200 terms")
 	})
 }
 
@@ -248,19 +240,16 @@ func TestHeed_TermsAgainstAIRefuseTrainingUnderStrict(t *testing.T) {
 			if refusal, refused := v.Refuses(signal.PurposeTraining); refused != (profile == rules.Strict) || refused && refusal.Statement == nil {
 				t.Errorf("%+v: refused %v", r, refused)
 			}
-			if _, refused := v.Refuses(signal.PurposeSearch, signal.PurposeAgent, signal.PurposeTDM); refused {
-				t.Errorf("%+v: refused for other purposes", r)
-			}
-			if _, refused := v.Under(rules.Strict).Refuses(signal.PurposeTraining); !refused {
-				t.Errorf("%+v: replayed under strict it is not refused", r)
-			}
+			_, refused := v.Refuses(signal.PurposeSearch, signal.PurposeAgent, signal.PurposeTDM)
+			must.True(t, !refused, "%+v: refused for other purposes", r)
+			_, refused = v.Under(rules.Strict).Refuses(signal.PurposeTraining)
+			must.True(t, refused, "%+v: replayed under strict it is not refused", r)
 		}
 	}
 	in := request{header: []string{"X-Robots-Tag: noai"}, profile: rules.Strict}.input(t)
 	in.Status = http.StatusFound
-	if _, refused := signal.Judge(in).Refuses(signal.PurposeTraining); refused {
-		t.Error("a redirect is refused by noai")
-	}
+	_, refused := signal.Judge(in).Refuses(signal.PurposeTraining)
+	must.True(t, !refused, "a redirect is refused by noai")
 }
 
 // A list of names of crawlers without commas is read in time that grows with its length: with
@@ -268,7 +257,6 @@ func TestHeed_TermsAgainstAIRefuseTrainingUnderStrict(t *testing.T) {
 func TestHeed_AListOfNamesAloneIsReadOnce(t *testing.T) {
 	t.Parallel()
 	v := request{agent: "examplebot", header: []string{"X-Robots-Tag: " + strings.Repeat("a:", 2<<20) + "examplebot: noindex"}}.judge(t)
-	if len(v.Statements) != 1 || strings.Join(v.Statements[0].Terms, " ") != "noindex" {
-		t.Errorf("%d statements", len(v.Statements))
-	}
+	must.True(t, len(v.Statements) == 1 && strings.Join(v.Statements[0].Terms, " ") == "noindex",
+		"%d statements", len(v.Statements))
 }

@@ -30,8 +30,7 @@ type request struct {
 
 func origin(t testing.TB) rules.Origin {
 	t.Helper()
-	o := must.Get(rules.ParseOrigin("https", "site.example"))(t)
-	return o
+	return must.Get(rules.ParseOrigin("https", "site.example"))(t)
 }
 
 // input reads the sources of a request.
@@ -153,12 +152,10 @@ func TestAIPREF_LinesOfRobotsTxt(t *testing.T) {
 		{request{robots: "Content-Usage: train-ai=n\nUser-agent: *\nAllow: /\n"}, true, signal.Disallow},
 	} {
 		v := c.judge(t)
-		if v.Crawl != c.crawl || v.Of(signal.TrainAI) != c.train {
-			t.Errorf("%s\n%s: crawl %v, train-ai %s; want %v, %s", c.robots, c.path, v.Crawl, v.Of(signal.TrainAI), c.crawl, c.train)
-		}
-		if !c.crawl && len(v.Statements)+len(v.Results) > 0 {
-			t.Errorf("%s has a usage verdict although it may not be crawled", c.path)
-		}
+		must.True(t, v.Crawl == c.crawl && v.Of(signal.TrainAI) == c.train,
+			"%s\n%s: crawl %v, train-ai %s; want %v, %s", c.robots, c.path, v.Crawl, v.Of(signal.TrainAI), c.crawl, c.train)
+		must.True(t, c.crawl || len(v.Statements)+len(v.Results) == 0,
+			"%s has a usage verdict although it may not be crawled", c.path)
 	}
 }
 
@@ -268,9 +265,8 @@ func TestTDMRep_FilesThatAreNotRead(t *testing.T) {
 	for _, body := range []string{
 		"", "{}", "null", "[1]", "[]", "<html><meta name='tdm-reservation' content='1'>", `{"error": "GET /.well-known/tdmrep.json"}`, "Not found", strings.Repeat("[", 100_000),
 	} {
-		if r := signal.ReadTDMRep(address, []byte(body)); r != nil {
-			t.Errorf("%.40q is a file", body)
-		}
+		r := signal.ReadTDMRep(address, []byte(body))
+		must.True(t, r == nil, "%.40q is a file", body)
 	}
 	for _, body := range []string{
 		`[{"location": "/", "tdm-reservation": 1}`, `[{'tdm-reservation': 1}]`, `tdm-reservation: 1`, `["tdm-reservation", 1]`, `[` + strings.Repeat(`{"tdm-reservation":1},`, signal.MaxTDMRep/20) + `]`,
@@ -278,15 +274,13 @@ func TestTDMRep_FilesThatAreNotRead(t *testing.T) {
 	} {
 		in := request{path: "/a"}.input(t)
 		in.TDMRep = signal.ReadTDMRep(address, []byte(body))
-		if v := signal.Judge(in); in.TDMRep == nil || v.Of(signal.TDM) != signal.Unknown || !v.Unclear(signal.PurposeTDM) {
-			t.Errorf("%.40q: %+v", body, v)
-		}
+		v := signal.Judge(in)
+		must.True(t, in.TDMRep != nil && v.Of(signal.TDM) == signal.Unknown && v.Unclear(signal.PurposeTDM), "%.40q: %+v", body, v)
 	}
 	in := request{path: "/a"}.input(t)
 	in.TDMRep = signal.ReadTDMRep("u", []byte("\xEF\xBB\xBF[\n{},\n{\"location\": \"/a\", \"tdm-reservation\": 1}]"))
-	if s := signal.Judge(in).Statements; len(s) != 1 || s[0].Line != 3 || s[0].URL != "u" {
-		t.Errorf("%+v", s)
-	}
+	s := signal.Judge(in).Statements
+	must.True(t, len(s) == 1 && s[0].Line == 3 && s[0].URL == "u", "%+v", s)
 }
 
 // licensed returns a robots.txt that declares a licence, and the document.
@@ -323,12 +317,8 @@ func TestRSL_WhatALicenceRefuses(t *testing.T) {
 		"no URL":                          {strict(request{robots: "User-agent: *\nLicense: /license.xml\n"}), signal.PurposeAgent, rules.ReasonLicence},
 	} {
 		r, refused := c.judge(t).Refuses(c.purpose)
-		if refused != (c.want != "") || r.Reason != c.want {
-			t.Errorf("%s: %v, want %q", name, r, c.want)
-		}
-		if refused && r.Statement == nil {
-			t.Errorf("%s: the statement is missing", name)
-		}
+		must.True(t, refused == (c.want != "") && r.Reason == c.want, "%s: %v, want %q", name, r, c.want)
+		must.True(t, !refused || r.Statement != nil, "%s: the statement is missing", name)
 	}
 	r, _ := licensed(priced).judge(t).Refuses(signal.PurposeAgent)
 	if r.Detail != `the licence asks for payment type="use", 0.015 USD` || !strings.Contains(r.Statement.Text, "0.015") ||
@@ -351,9 +341,8 @@ func TestRSL_AProhibitionThatIsNotUnderstood(t *testing.T) {
 		t.Errorf("under strict: %v, %s: %s", refused, got.Reason, got.Sentence())
 	}
 	r.contract = "contract 4711"
-	if got, refused = r.judge(t).Refuses(signal.PurposeTraining); refused {
-		t.Errorf("with a contract: %+v", got)
-	}
+	got, refused = r.judge(t).Refuses(signal.PurposeTraining)
+	must.True(t, !refused, "with a contract: %+v", got)
 }
 
 // A licence is declared in a group, for the whole file, in the header or in the page; each

@@ -7,14 +7,15 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_ErrorsWithAStatusSayNothingMore(t *testing.T) {
 	var errs bytes.Buffer
 	a := &App{Stderr: &errs, Stdout: io.Discard}
-	if got := a.Fail(Exit(7)); got != 7 || errs.Len() != 0 {
-		t.Errorf("status %d, stderr %q", got, errs.String())
-	}
+	got := a.Fail(Exit(7))
+	must.True(t, got == 7 && errs.Len() == 0, "status %d, stderr %q", got, errs.String())
 }
 
 func TestBuild_NamesVersionCommitAndGo(t *testing.T) {
@@ -26,8 +27,6 @@ func TestBuild_NamesVersionCommitAndGo(t *testing.T) {
 		"commit 0123456789ab, ":              {{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "false"}},
 		"commit 0123456789ab with changes, ": {{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
 	} {
-		if got := commitOf(settings); got != want {
-			t.Errorf("commitOf(%v) = %q, want %q", settings, got, want)
-		}
+		must.Equal(t, commitOf(settings), want, "commitOf(%v) =", settings)
 	}
 }

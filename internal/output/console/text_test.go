@@ -17,9 +17,8 @@ func TestHeed_EscapesInJSONChangeNothingForPrograms(t *testing.T) {
 	var out bytes.Buffer
 	must.OK(t, NewJSON(&out).Encode(valid))
 	var back string
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back != valid {
-		t.Errorf("%q, %v; want %q", back, err, valid)
-	}
+	err := json.Unmarshal(out.Bytes(), &back)
+	must.True(t, err == nil && back == valid, "%q, %v; want %q", back, err, valid)
 	testkit.Harmless(t, "JSON", out.String())
 	must.Contain(t, out.String(), "é漢字😀", "what can be seen is escaped")
 }
@@ -31,9 +30,7 @@ func TestHeed_EveryRefusalWithoutARuleIsExplained(t *testing.T) {
 		rules.ReasonDestination, rules.ReasonLimit,
 		rules.ReasonHostOnly, rules.ReasonAccess, rules.ReasonNotHTTP,
 	} {
-		if ReasonText(reason) == string(reason) {
-			t.Errorf("%s is not put into words", reason)
-		}
+		must.True(t, ReasonText(reason) != string(reason), "%s is not put into words", reason)
 	}
 	must.Equal(t, ReasonText("new-reason"), "new-reason", "an unknown one reads")
 }

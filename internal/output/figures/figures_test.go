@@ -26,7 +26,7 @@ func TestHeed_NumbersAreWrittenForPeople(t *testing.T) {
 		figures.Number(1, "request"): "1 request", figures.Number(2000, "request"): "2,000 requests",
 		figures.Commas(figures.Ceiling(0)): "2", figures.Commas(figures.Ceiling(7)): "8", figures.Commas(figures.Ceiling(1500)): "2,000", figures.Commas(figures.Ceiling(20_000)): "20,000",
 	} {
-		must.Equal(t, got, want, "it is written")
+		must.Equal(t, got, want, "what is written")
 	}
 }
 
@@ -39,9 +39,7 @@ func TestHeed_ABarHasAPieceForEachClassWithRequests(t *testing.T) {
 	}
 	must.Equal(t, len(figures.Pieces(&all, 0)), 0, "a bar without length has pieces")
 	for _, c := range reason.Classes() {
-		if figures.Style(c) == "" {
-			t.Errorf("the class %q has no style", c)
-		}
+		must.True(t, figures.Style(c) != "", "the class %q has no style", c)
 	}
 }
 

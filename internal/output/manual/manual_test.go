@@ -18,24 +18,20 @@ func TestTopics_EveryFileIsListedOnce(t *testing.T) {
 		listed = append(listed, topic.Name+".md")
 	}
 	slices.Sort(listed)
-	if !slices.Equal(listed, names) {
-		t.Errorf("listed are %v\nthere are %v", listed, names)
-	}
+	must.True(t, slices.Equal(listed, names), "listed are %v\nthere are %v", listed, names)
 }
 
 func TestTopics_AreFitForATerminal(t *testing.T) {
 	t.Parallel()
 	for _, topic := range Topics() {
-		if topic.Title == "" || len(topic.Title) > 64 || !strings.HasPrefix(topic.Text, "# ") {
-			t.Errorf("%s: the first line is not a title of up to 64 characters", topic.Name)
-		}
+		must.True(t, topic.Title != "" && len(topic.Title) <= 64 && strings.HasPrefix(topic.Text, "# "),
+			"%s: the first line is not a title of up to 64 characters", topic.Name)
 		if strings.Contains(topic.Text, "\t") || !strings.HasSuffix(topic.Text, "\n") || strings.HasSuffix(topic.Text, "\n\n") {
 			t.Errorf("%s: it contains a tab, or does not end with one newline", topic.Name)
 		}
 		for line := range strings.Lines(topic.Text) {
-			if len(line) > 84 && !strings.HasPrefix(line, "    ") {
-				t.Errorf("%s: a line of text has %d characters: %s", topic.Name, len(line), line)
-			}
+			must.True(t, len(line) <= 84 || strings.HasPrefix(line, "    "),
+				"%s: a line of text has %d characters: %s", topic.Name, len(line), line)
 		}
 	}
 }
@@ -60,20 +56,16 @@ func TestLookup(t *testing.T) {
 		t.Errorf("Lookup(pacing) = %+v, %v", topic, ok)
 	}
 	for _, name := range []string{"", "Pacing", "manual", "pacing.md", "../manual"} {
-		if topic, ok := Lookup(name); ok || topic != (Topic{}) {
-			t.Errorf("Lookup(%q) found %s", name, topic.Name)
-		}
+		topic, ok := Lookup(name)
+		must.True(t, !ok && topic == (Topic{}), "Lookup(%q) found %s", name, topic.Name)
 	}
 }
 
 func TestMentioning_TitlesComeFirst(t *testing.T) {
 	t.Parallel()
-	if found := Mentioning("WGET"); len(found) < 2 || found[0].Name != "downloads" {
-		t.Errorf("WGET is found in %d topics", len(found))
-	}
+	found := Mentioning("WGET")
+	must.True(t, len(found) >= 2 && found[0].Name == "downloads", "WGET is found in %d topics", len(found))
 	for _, word := range []string{"", "no such word"} {
-		if found := Mentioning(word); len(found) > 0 {
-			t.Errorf("%q is found in %d topics", word, len(found))
-		}
+		must.Same(t, Mentioning(word), nil, "%q is found in topics", word)
 	}
 }

@@ -14,9 +14,7 @@ func TestLayout(t *testing.T) {
 	for _, row := range rows {
 		l.Fit(row)
 	}
-	if got, want := l.Head(), "site            pages    time"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	must.Equal(t, l.Head(), "site            pages    time")
 	for i, want := range []string{"a.test      1,234,567  13.9 h", "b\\x1b.test          0       -"} {
 		must.Equal(t, l.Row(rows[i]), want)
 	}
@@ -40,9 +38,7 @@ func TestTable_Lines(t *testing.T) {
 func TestWrap_ANumberKeepsItsSign(t *testing.T) {
 	t.Parallel()
 	words := strings.Repeat("word ", 15)
-	if got, want := Wrap(words+"5.0 % more", "  "), "  "+words[:74]+"\n  5.0 % more"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	must.Equal(t, Wrap(words+"5.0 % more", "  "), "  "+words[:74]+"\n  5.0 % more")
 }
 
 func TestCSV_NoFormulas(t *testing.T) {

@@ -34,27 +34,21 @@ func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 			if v, _, _ := p.Newer(context.Background(), tag, "", 0); v != 0 {
 				t.Error("the dead store answered")
 			}
-			if end, wait := p.Lease(context.Background(), tag, "", v); end != nil || wait != 0 {
-				t.Error("the dead store gave a lease, or has one wait for it")
-			}
+			end, wait := p.Lease(context.Background(), tag, "", v)
+			must.True(t, end == nil && wait == 0, "the dead store gave a lease, or has one wait for it")
 		})
 	}
 	all.Wait()
-	if _, err := p.Drop(t.Context(), tag); err != fleet.ErrAway {
-		t.Errorf("dropped: %v", err)
-	}
-	if h := store.Health(); !h.Away || h.Outages != 1 || h.Missed < 200 || h.Why == "" || h.Hosts != server.Addr {
-		t.Errorf("health %+v", h)
-	}
+	_, err := p.Drop(t.Context(), tag)
+	must.True(t, err == fleet.ErrAway, "dropped: %v", err)
+	h := store.Health()
+	must.True(t, h.Away && h.Outages == 1 && h.Missed >= 200 && h.Why != "" && h.Hosts == server.Addr, "health %+v", h)
 	server.Restart()
 	testkit.Until(t, "the store is back", func() bool { return !store.Health().Away })
 	lease(t, p, "", 0)([]byte("record"), []byte{}, time.Hour)
-	if tag := <-told; tag != "" {
-		t.Errorf("after the return heard of %q, not that anything may have changed", tag)
-	}
-	if n, m := log.count(away), log.count(back); n != 1 || m != 1 {
-		t.Errorf("the log says %d times that it is away, %d times that it is back", n, m)
-	}
+	must.Equal(t, <-told, "", "the tag after the return, when anything may have changed")
+	n, m := log.count(away), log.count(back)
+	must.True(t, n == 1 && m == 1, "the log says %d times that it is away, %d times that it is back", n, m)
 }
 
 // A store behind a wire that was cut answers neither yes nor no.
@@ -92,12 +86,10 @@ func TestHeed_AStoreThatTakesNothingIsAway(t *testing.T) {
 	p := store.Policies("space")
 	lease(t, p, "", 0)
 	server.CLI("config", "set", "maxmemory", "1")
-	if end, wait := p.Lease(t.Context(), "https://other.test", "", 0); end != nil || wait != 0 {
-		t.Error("a full store gave a lease, or has one wait for it")
-	}
-	if h := store.Health(); !h.Away || !strings.Contains(h.Why, "OOM") {
-		t.Errorf("health %+v", h)
-	}
+	end, wait := p.Lease(t.Context(), "https://other.test", "", 0)
+	must.True(t, end == nil && wait == 0, "a full store gave a lease, or has one wait for it")
+	h := store.Health()
+	must.True(t, h.Away && strings.Contains(h.Why, "OOM"), "health %+v", h)
 	server.CLI("config", "set", "maxmemory", "0")
 	testkit.Until(t, "the store is back", func() bool { return log.count(back) == 1 })
 }
@@ -110,9 +102,8 @@ func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.Newer(ctx, tag, "", 0)
-	if h := store.Health(); h.Away {
-		t.Errorf("health %+v", h)
-	}
+	h := store.Health()
+	must.True(t, !h.Away, "health %+v", h)
 }
 
 // Several heeds look at the store as they start, some before turns are in use and some
@@ -125,9 +116,7 @@ func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
 		s, log := open(t, "redis://"+store.Addr)
 		lanes := s.Lanes()
 		testkit.Until(t, "the store is known", func() bool { return lanes.Membership().Heeds > 0 })
-		if log.count("WRONGTYPE") > 0 {
-			t.Fatal(log.text.String())
-		}
+		must.Need(t, log.count("WRONGTYPE") == 0, "%s", log.text.String())
 		s.Close()
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // budgetStore is a Store without a server, inside a testing/synctest bubble. It does not
@@ -46,9 +48,8 @@ func TestStore_AlwaysSlowCostsOneTimeoutInAll(t *testing.T) {
 					waited += answerAfter(t, s, nil, 900*time.Millisecond)
 					answerAfter(t, s, newerScript, between)
 				}
-				if !s.Health().Away || waited > opTimeout+fastAnswer {
-					t.Errorf("away is %v after %v", s.Health().Away, waited)
-				}
+				must.True(t, s.Health().Away && waited <= opTimeout+fastAnswer,
+					"away is %v after %v", s.Health().Away, waited)
 			})
 		})
 	}
@@ -61,9 +62,7 @@ func TestStore_SilentCostsOneTimeout(t *testing.T) {
 		for range 4 {
 			waited += answerAfter(t, s, askScript, time.Hour)
 		}
-		if s.Health().Missed != 4 || waited != opTimeout {
-			t.Errorf("%d questions missed in %v", s.Health().Missed, waited)
-		}
+		must.True(t, s.Health().Missed == 4 && waited == opTimeout, "%d questions missed in %v", s.Health().Missed, waited)
 	})
 }
 
@@ -77,9 +76,8 @@ func TestStore_QuestionsOfAnOutageAreCounted(t *testing.T) {
 			answerAfter(t, s, askScript, time.Hour)
 			answerAfter(t, s, newerScript, time.Hour)
 		}
-		if failed[opTurns] != 3 || failed[opPolicies] != 3 || answered != 1 {
-			t.Errorf("failed %v, answered %d", failed, answered)
-		}
+		must.True(t, failed[opTurns] == 3 && failed[opPolicies] == 3 && answered == 1,
+			"failed %v, answered %d", failed, answered)
 	})
 }
 
@@ -90,9 +88,8 @@ func TestStore_DistantStaysInUse(t *testing.T) {
 		for range 1000 {
 			answerAfter(t, s, askScript, 140*time.Millisecond)
 		}
-		if h := s.Health(); h.Away || h.Missed > 0 {
-			t.Errorf("%+v", h)
-		}
+		h := s.Health()
+		must.True(t, !h.Away && h.Missed == 0, "%+v", h)
 	})
 }
 

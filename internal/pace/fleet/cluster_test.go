@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // siteOn returns a site whose keys are on a node.
@@ -66,16 +67,14 @@ func TestHeed_ANodeThatIsAwayConcernsTheKeysOnIt(t *testing.T) {
 	siteDying, sitePromoted := siteOn(t, dying), siteOn(t, promoted)
 	dying.Kill()
 	for i, m := range all {
-		if a := m.at(siteDying).ask(long); !a.Away {
-			t.Errorf("heed %d at a site of the dead node: %+v", i, a)
-		}
+		a := m.at(siteDying).ask(long)
+		must.True(t, a.Away, "heed %d at a site of the dead node: %+v", i, a)
 	}
 	shared(t, all, sitePromoted)
 	shared(t, all, siteOn(t, list))
 	testkit.Until(t, "the other hears of a pause", func() bool {
-		if err := all[0].lanes.Hold(t.Context(), sitePromoted, time.Second); err != nil {
-			t.Error(err)
-		}
+		err := all[0].lanes.Hold(t.Context(), sitePromoted, time.Second)
+		must.True(t, err == nil, "%v", err)
 		select {
 		case got := <-heard:
 			return got == sitePromoted
@@ -101,10 +100,8 @@ func TestHeed_AClusterWithoutTheListOfHeeds(t *testing.T) {
 	list.Kill()
 	all = append(all, lineUp(t, url, 1)...)
 	shared(t, all, siteOn(t, other))
-	if a := all[0].at(siteList).ask(long); !a.Away || a.Unreached != "" {
-		t.Errorf("the heed that was there before: %+v", a)
-	}
-	if a := all[1].at(siteList).ask(long); !a.Away || a.Now || a.Unreached == "" {
-		t.Errorf("the heed that has come since: %+v", a)
-	}
+	a := all[0].at(siteList).ask(long)
+	must.True(t, a.Away && a.Unreached == "", "the heed that was there before: %+v", a)
+	a = all[1].at(siteList).ask(long)
+	must.True(t, a.Away && !a.Now && a.Unreached != "", "the heed that has come since: %+v", a)
 }

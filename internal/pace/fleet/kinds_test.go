@@ -32,9 +32,8 @@ func TestHeed_ACluster(t *testing.T) {
 			if end == nil {
 				return false
 			}
-			if end2, _ := other.Lease(t.Context(), tag, "as curl", 0); end2 != nil {
-				t.Fatalf("two leases of %s", tag)
-			}
+			end2, _ := other.Lease(t.Context(), tag, "as curl", 0)
+			must.Need(t, end2 == nil, "two leases of %s", tag)
 			v = end([]byte("record"), []byte("file"), time.Hour)
 			return v != 0
 		})
@@ -42,21 +41,15 @@ func TestHeed_ACluster(t *testing.T) {
 			w, _, file := other.Newer(t.Context(), tag, "as curl", 0)
 			return w == v && string(file) == "file"
 		})
-		if got := <-told; got != tag {
-			t.Errorf("heard of %s, not of %s", got, tag)
-		}
+		must.Equal(t, <-told, tag, "the tag heard of")
 	}
 	for _, n := range nodes {
-		if n.Count("dbsize") == 0 {
-			t.Errorf("node %s has none of them", n.Addr)
-		}
+		must.True(t, n.Count("dbsize") != 0, "node %s has none of them", n.Addr)
 	}
-	if err := other.Tags(t.Context(), func(tag string) bool { delete(all, tag); return true }); err != nil || len(all) > 0 {
-		t.Errorf("not listed: %v, %v", all, err)
-	}
-	if had, err := other.Drop(t.Context(), "https://site0.test"); err != nil || !had {
-		t.Errorf("dropped: %v, %v", had, err)
-	}
+	err := other.Tags(t.Context(), func(tag string) bool { delete(all, tag); return true })
+	must.True(t, err == nil && len(all) == 0, "not listed: %v, %v", all, err)
+	had, err := other.Drop(t.Context(), "https://site0.test")
+	must.True(t, err == nil && had, "dropped: %v, %v", had, err)
 }
 
 func TestHeed_OneHostOfAClusterIsEnough(t *testing.T) {
@@ -91,9 +84,8 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 		return strings.Contains(replica.CLI("keys", "*:policy"), ":policy")
 	})
 	master.Kill()
-	if w, _, _ := p.Newer(t.Context(), tag, "", 0); w != 0 {
-		t.Error("the dead master answered")
-	}
+	w, _, _ := p.Newer(t.Context(), tag, "", 0)
+	must.True(t, w == 0, "the dead master answered")
 	testkit.Until(t, "the replica is used", func() bool { return log.count(back) == 1 })
 	shows(t, p, "", 0, v, "record", "file")
 	if t.Failed() {
@@ -103,9 +95,7 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 		other, _ := open(t, "redis://"+replica.Addr)
 		must.Get(other.Policies("space").Drop(t.Context(), "https://after.test"))(t)
 	}
-	if n := log.count(away); n != 1 {
-		t.Errorf("the log says %d times that the store is away", n)
-	}
+	must.Equal(t, log.count(away), 1, "times the log says that the store is away")
 }
 
 // aclLines returns the lines of the topic fleets of the manual that make a user, with a
@@ -119,9 +109,7 @@ func aclLines(t *testing.T, password string) (store, sentinel []string) {
 			lines = append(lines, strings.Fields(strings.Replace(line, "PASSWORD", password, 1)))
 		}
 	}
-	if len(lines) != 2 {
-		t.Fatalf("the manual has the lines %q", lines)
-	}
+	must.Need(t, len(lines) == 2, "the manual has the lines %q", lines)
 	return lines[0], lines[1]
 }
 
@@ -134,22 +122,15 @@ func uses(t *testing.T, store *fleet.Store, log *book) {
 	testkit.Until(t, "it listens", func() bool { return len(told) > 0 })
 	v := lease(t, p, "", 0)([]byte("record"), []byte("file"), time.Hour)
 	shows(t, p, "", 0, v, "record", "file")
-	if had, err := p.Drop(t.Context(), tag); err != nil || !had {
-		t.Errorf("dropped: %v, %v", had, err)
-	}
-	if err := p.Tags(t.Context(), func(string) bool { return true }); err != nil {
-		t.Error(err)
-	}
+	had, err := p.Drop(t.Context(), tag)
+	must.True(t, err == nil && had, "dropped: %v, %v", had, err)
+	must.OK(t, p.Tags(t.Context(), func(string) bool { return true }))
 	m := &member{t, store.Lanes(), tag, "ticket"}
 	m.take(of("group"))
 	m.start(of("group"))
-	if err := m.lanes.Release(t.Context(), tag); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, m.lanes.Release(t.Context(), tag))
 	testkit.Until(t, "it is counted", func() bool { return m.lanes.Membership().Heeds == 1 })
-	if log.count(away)+log.count(nodeAway) > 0 {
-		t.Errorf("health %+v\n%s", store.Health(), log.text.String())
-	}
+	must.True(t, log.count(away)+log.count(nodeAway) == 0, "health %+v\n%s", store.Health(), log.text.String())
 }
 
 // The rights that the topic fleets of the manual lists are enough, and no more than heed
@@ -163,9 +144,8 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 	store, log := open(t, "redis://heed:pass%40%3A%2Fword@"+server.Addr)
 	uses(t, store, log)
 	wrong, _ := open(t, "redis://heed:guess@"+server.Addr)
-	if a := wrong.Lanes().Ask(t.Context(), tag, "ticket", of("group")); a.Now || a.Unreached != server.Addr {
-		t.Errorf("with a wrong password: %+v", a)
-	}
+	a := wrong.Lanes().Ask(t.Context(), tag, "ticket", of("group"))
+	must.True(t, !a.Now && a.Unreached == server.Addr, "with a wrong password: %+v", a)
 	testkit.Until(t, "a wrong password is reported", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
 }
 
@@ -180,9 +160,7 @@ func TestHeed_AUserOfFewRightsOfACluster(t *testing.T) {
 	url := "redis://heed:word@" + nodes[1].Addr + "?cluster=true"
 	store, log := open(t, url)
 	uses(t, store, log)
-	if err := fleet.Try(t.Context(), fleet.Options{URL: url}); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, fleet.Try(t.Context(), fleet.Options{URL: url}))
 }
 
 func TestHeed_AUserOfFewRightsOfASentinel(t *testing.T) {
@@ -207,9 +185,8 @@ func TestHeed_ARightThatIsMissingIsNamed(t *testing.T) {
 	store, log := open(t, "redis://heed:word@"+server.Addr)
 	m := &member{t, store.Lanes(), tag, "ticket"}
 	for range 3 {
-		if a := m.ask(of("group")); a.Now || a.Unreached == "" {
-			t.Errorf("%+v", a)
-		}
+		a := m.ask(of("group"))
+		must.True(t, !a.Now && a.Unreached != "", "%+v", a)
 	}
 	if h := store.Health(); !h.Away || h.Outages != 1 || !strings.Contains(h.Why, "needs the right +info") || log.count(back) > 0 {
 		t.Errorf("health %+v\n%s", h, log.text.String())
@@ -256,9 +233,8 @@ func TestHeed_APasswordIsRotated(t *testing.T) {
 		return log.count("WRONGPASS") > 0
 	})
 	for _, url := range []string{"redis://heed:two@other.test", "redis://heed:two@" + server.Addr + "/1", "rediss://heed:two@" + server.Addr, "redis://heed:two@" + server.Addr + "?cluster=true"} {
-		if _, err := s.Renew(fleet.Options{URL: url}); err != fleet.ErrOtherStore {
-			t.Errorf("%s: %v", url, err)
-		}
+		_, err := s.Renew(fleet.Options{URL: url})
+		must.True(t, err == fleet.ErrOtherStore, "%s: %v", url, err)
 	}
 	use := must.Get(s.Renew(fleet.Options{URL: "redis://heed:two@" + server.Addr}))(t)
 	use()

@@ -67,9 +67,8 @@ func lease(t *testing.T, p *fleet.Policies, name string, known int64) (end fleet
 	t.Helper()
 	testkit.Until(t, "the store is asked for the lease", func() bool {
 		var wait time.Duration
-		if end, wait = p.Lease(t.Context(), tag, name, known); wait > 0 {
-			t.Fatalf("no lease of %q; wait %v", name, wait)
-		}
+		end, wait = p.Lease(t.Context(), tag, name, known)
+		must.Need(t, wait <= 0, "no lease of %q; wait %v", name, wait)
 		return end != nil
 	})
 	return end

@@ -71,16 +71,12 @@ func (m *member) take(lanes []pace.Lane) {
 
 func (m *member) start(lanes []pace.Lane) {
 	m.t.Helper()
-	if err := m.lanes.Started(m.t.Context(), m.host, m.ticket, lanes, 0); err != nil {
-		m.t.Error(err)
-	}
+	must.OK(m.t, m.lanes.Started(m.t.Context(), m.host, m.ticket, lanes, 0))
 }
 
 func (m *member) leave(lanes []pace.Lane) {
 	m.t.Helper()
-	if err := m.lanes.Leave(m.t.Context(), m.host, m.ticket, lanes); err != nil {
-		m.t.Error(err)
-	}
+	must.OK(m.t, m.lanes.Leave(m.t.Context(), m.host, m.ticket, lanes))
 }
 
 // settled waits until a store that has just started has no past that might
@@ -116,9 +112,8 @@ func TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair(t *testing.T) {
 	}
 	running.Wait()
 	for i := 1; i < len(starts); i++ {
-		if gap := starts[i].Sub(starts[i-1]); gap < delay-5*time.Millisecond {
-			t.Errorf("start %d came %v after the one before it", i, gap)
-		}
+		gap := starts[i].Sub(starts[i-1])
+		must.True(t, gap >= delay-5*time.Millisecond, "start %d came %v after the one before it", i, gap)
 	}
 	for i := 3; i+3 < len(who); i += 3 { // the first may come before others have asked
 		if who[i] == who[i+1] || who[i+1] == who[i+2] || who[i] == who[i+2] {
@@ -126,9 +121,8 @@ func TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair(t *testing.T) {
 			break
 		}
 	}
-	if left := server.Count("pttl", "heed:1:{"+tag+"}:turns"); left < 0 || left > int(2*time.Hour.Milliseconds()) {
-		t.Errorf("the turns lie there for %d ms", left)
-	}
+	left := server.Count("pttl", "heed:1:{"+tag+"}:turns")
+	must.True(t, left >= 0 && left <= int(2*time.Hour.Milliseconds()), "the turns lie there for %d ms", left)
 }
 
 // The delay begins when the start is reported, not when the turn is given.
@@ -137,9 +131,7 @@ func TestHeed_ATurnBeginsWithItsStart(t *testing.T) {
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
 	slow, next := all[0], all[1]
 	slow.take(of("group"))
-	if next.ask(of("group")).Now {
-		t.Fatal("two may start at once")
-	}
+	must.Need(t, !next.ask(of("group")).Now, "two may start at once")
 	begun := time.Now()
 	got := make(chan time.Time)
 	go func() {
@@ -149,9 +141,8 @@ func TestHeed_ATurnBeginsWithItsStart(t *testing.T) {
 	testkit.Until(t, "more than a delay passes", func() bool { return time.Since(begun) > 3*delay/2 })
 	started := time.Now()
 	slow.start(of("group"))
-	if after := (<-got).Sub(started); after < delay-5*time.Millisecond {
-		t.Errorf("the next came %v after the start", after)
-	}
+	after := (<-got).Sub(started)
+	must.True(t, after >= delay-5*time.Millisecond, "the next came %v after the start", after)
 }
 
 func TestHeed_ATurnThatIsGivenBackIsFreeAtOnce(t *testing.T) {
@@ -159,9 +150,8 @@ func TestHeed_ATurnThatIsGivenBackIsFreeAtOnce(t *testing.T) {
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
 	all[0].take(of("group"))
 	all[0].leave(of("group"))
-	if a := all[1].ask(of("group")); !a.Now {
-		t.Errorf("%+v", a)
-	}
+	a := all[1].ask(of("group"))
+	must.True(t, a.Now, "%+v", a)
 }
 
 func TestHeed_AHeedThatDiesWithATurnLetsGoAfterItsLease(t *testing.T) {
@@ -174,9 +164,8 @@ func TestHeed_AHeedThatDiesWithATurnLetsGoAfterItsLease(t *testing.T) {
 	dying.Close()
 	began := time.Now()
 	other.take(long) // the other may have started at any moment before its end
-	if after := time.Since(began); after < 6*time.Second {
-		t.Errorf("the next had its turn after %v, want the lease of 4 s and the delay of 3 s", after)
-	}
+	after := time.Since(began)
+	must.True(t, after >= 6*time.Second, "the next had its turn after %v, want the lease of 4 s and the delay of 3 s", after)
 }
 
 // A connection to the site may take long to be made.
@@ -186,9 +175,7 @@ func TestHeed_ATurnThatIsHeldLongIsKept(t *testing.T) {
 	all[0].take(of("group"))
 	held := time.Now()
 	testkit.Until(t, "more than a lease passes", func() bool { return time.Since(held) > 5*time.Second })
-	if all[1].ask(of("group")).Now {
-		t.Error("a turn was taken for dead while its heed lives")
-	}
+	must.True(t, !all[1].ask(of("group")).Now, "a turn was taken for dead while its heed lives")
 }
 
 // A request that needs two turns gets both or none, whatever others need.
@@ -213,12 +200,10 @@ func TestHeed_LinesOfTheirOwnDoNotWaitForEachOther(t *testing.T) {
 	settled(m)
 	m.take(of("a"))
 	m.start(of("a"))
-	if a := m.ask(of("b")); !a.Now {
-		t.Errorf("another line: %+v", a)
-	}
-	if a := m.at("https://other.test").ask(of("a")); !a.Now {
-		t.Errorf("another host: %+v", a)
-	}
+	a := m.ask(of("b"))
+	must.True(t, a.Now, "another line: %+v", a)
+	a = m.at("https://other.test").ask(of("a"))
+	must.True(t, a.Now, "another host: %+v", a)
 }
 
 func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
@@ -231,17 +216,15 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	testkit.Until(t, "the other listens", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 1 })
 	must.OK(t, all[0].lanes.Hold(t.Context(), tag, time.Hour))
 	must.Equal(t, <-heard, tag+" 1h0m0s", "heard of")
-	if a := all[1].ask(of("group")); a.Pause < 59*time.Minute || a.Wait < a.Pause || a.Again < a.Pause {
-		t.Errorf("%+v", a)
-	}
+	a := all[1].ask(of("group"))
+	must.True(t, a.Pause >= 59*time.Minute && a.Wait >= a.Pause && a.Again >= a.Pause, "%+v", a)
 	all[0].lanes.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause) })
 	testkit.Until(t, "both listen", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 2 })
 	must.OK(t, all[1].lanes.Release(t.Context(), tag))
 	must.Equal(t, <-heard, tag+" 0s", "heard of")
 	all[0].ask(of("group")) // what it knows is old
-	if a := all[1].ask(of("group")); a.Pause > 0 {
-		t.Errorf("after the release: %+v", a)
-	}
+	a = all[1].ask(of("group"))
+	must.True(t, a.Pause <= 0, "after the release: %+v", a)
 }
 
 // What one heed knows counts, though the store has lost it: it comes with the
@@ -254,20 +237,17 @@ func TestHeed_WhatTheStoreHasLostIsSentAgain(t *testing.T) {
 	long := []pace.Lane{{Name: "group", Delay: time.Hour}}
 	must.OK(t, all[0].lanes.Hold(t.Context(), tag, time.Hour))
 	all[0].at("https://other.test").start(long) // it did not ask
-	if a := all[1].at("https://other.test").ask(long); a.Now || a.Wait < 59*time.Minute {
-		t.Errorf("a start is known to all: %+v", a)
-	}
+	a := all[1].at("https://other.test").ask(long)
+	must.True(t, !a.Now && a.Wait >= 59*time.Minute, "a start is known to all: %+v", a)
 	server.Kill()
 	testkit.Until(t, "it is missed", func() bool { all[0].ask(long); return all[0].away() })
 	server.Restart()
 	testkit.Until(t, "it is back", func() bool { return !all[0].away() })
-	if a := all[0].at("https://other.test").ask(long); a.Now || a.Wait < 59*time.Minute {
-		t.Errorf("its own start: %+v", a)
-	}
+	a = all[0].at("https://other.test").ask(long)
+	must.True(t, !a.Now && a.Wait >= 59*time.Minute, "its own start: %+v", a)
 	all[0].ask(long)
-	if a := all[1].ask(long); a.Pause < 59*time.Minute {
-		t.Errorf("the pause that the other has told again: %+v", a)
-	}
+	a = all[1].ask(long)
+	must.True(t, a.Pause >= 59*time.Minute, "the pause that the other has told again: %+v", a)
 }
 
 // A store whose clock was set back does not keep everybody waiting until it has
@@ -287,9 +267,8 @@ func TestHeed_AClockThatWasSetBackCostsADelay(t *testing.T) {
 	}
 	m.start(of("group"))
 	m.take(of("group"))
-	if a := m.ask([]pace.Lane{{Name: "group", Delay: time.Hour}}); a.Wait > 2*time.Hour {
-		t.Errorf("%+v", a)
-	}
+	a := m.ask([]pace.Lane{{Name: "group", Delay: time.Hour}})
+	must.True(t, a.Wait <= 2*time.Hour, "%+v", a)
 }
 
 // A robots.txt is fetched for all, and counts for all.
@@ -299,9 +278,8 @@ func TestHeed_AFetchMovesTheClockOfAllLines(t *testing.T) {
 	settled(all[0])
 	must.OK(t, all[0].lanes.Moved(t.Context(), tag))
 	for _, line := range []string{"a", "b"} {
-		if a := all[1].ask([]pace.Lane{{Name: line, Delay: time.Hour}}); a.Now || a.Wait < 59*time.Minute {
-			t.Errorf("%+v", a)
-		}
+		a := all[1].ask([]pace.Lane{{Name: line, Delay: time.Hour}})
+		must.True(t, !a.Now && a.Wait >= 59*time.Minute, "%+v", a)
 	}
 }
 
@@ -311,13 +289,11 @@ func TestHeed_AClientThatLeavesDelaysNoOther(t *testing.T) {
 	settled(all[0])
 	all[0].take(of("group"))
 	all[1].ask(of("group"))
-	if a := all[2].ask(of("group")); a.Others != 1 || a.Wait <= 0 {
-		t.Errorf("with one before it: %+v", a)
-	}
+	a := all[2].ask(of("group"))
+	must.True(t, a.Others == 1 && a.Wait > 0, "with one before it: %+v", a)
 	all[1].leave(of("group"))
-	if a := all[2].ask(of("group")); a.Others != 0 {
-		t.Errorf("when that has left: %+v", a)
-	}
+	a = all[2].ask(of("group"))
+	must.True(t, a.Others == 0, "when that has left: %+v", a)
 }
 
 // A store that starts again may have lost the last starts, so a delay passes before the
@@ -333,16 +309,13 @@ func TestHeed_NoBurstAfterAStoreHasStartedAgain(t *testing.T) {
 	restarted := time.Now()
 	server.Restart()
 	lineUp(t, "redis://"+server.Addr, 1)[0].take(of("group")) // a heed that knows nothing itself
-	if after := time.Since(restarted); after < delay {
-		t.Errorf("the first start came %v after the server's", after)
-	}
+	after := time.Since(restarted)
+	must.True(t, after >= delay, "the first start came %v after the server's", after)
 	other := m.at("https://other.test")
 	other.take(of("group"))
 	other.leave(of("group"))
 	server.CLI("hset", "heed:1:{https://other.test}:turns", "run", "that-has-died")
-	if other.ask(of("group")).Now {
-		t.Error("a start without a pause after another server took over")
-	}
+	must.True(t, !other.ask(of("group")).Now, "a start without a pause after another server took over")
 	other.take(of("group"))
 }
 
@@ -353,13 +326,11 @@ func TestHeed_TurnsHaveABound(t *testing.T) {
 	must.OK(t, m.lanes.Hold(t.Context(), tag, time.Hour))
 	for i := range 1100 {
 		m.ticket = fmt.Sprint("ticket ", i)
-		if a := m.ask(of("group")); a.Now {
-			t.Fatalf("%+v", a)
-		}
+		a := m.ask(of("group"))
+		must.Need(t, !a.Now, "%+v", a)
 	}
-	if n := server.Count("hlen", "heed:1:{"+tag+"}:turns"); n > 1030 {
-		t.Errorf("%d fields", n)
-	}
+	n := server.Count("hlen", "heed:1:{"+tag+"}:turns")
+	must.True(t, n <= 1030, "%d fields", n)
 }
 
 func TestHeed_TurnsInACluster(t *testing.T) {
@@ -371,18 +342,12 @@ func TestHeed_TurnsInACluster(t *testing.T) {
 		one, other := all[0].at(fmt.Sprintf("https://site%d.test", i)), all[1].at(fmt.Sprintf("https://site%d.test", i))
 		one.take(of("a", "b"))
 		one.start(of("a", "b"))
-		if other.ask(of("b")).Now {
-			t.Errorf("%s: two started", one.host)
-		}
+		must.True(t, !other.ask(of("b")).Now, "%s: two started", one.host)
 		other.leave(of("b"))
-		if err := one.lanes.Hold(t.Context(), one.host, time.Minute); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, one.lanes.Hold(t.Context(), one.host, time.Minute))
 	}
 	for _, n := range nodes {
-		if n.Count("dbsize") == 0 {
-			t.Errorf("node %s has none of them", n.Addr)
-		}
+		must.True(t, n.Count("dbsize") != 0, "node %s has none of them", n.Addr)
 	}
 	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Membership().Heeds == 2 })
 }
@@ -406,28 +371,22 @@ func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
 				mu.Lock()
 				starts = append(starts, time.Now())
 				mu.Unlock()
-				if err := m.lanes.Started(t.Context(), m.host, m.ticket, of("group"), 0); err != fleet.ErrAway {
-					t.Error(err)
-				}
+				must.Equal(t, m.lanes.Started(t.Context(), m.host, m.ticket, of("group"), 0), fleet.ErrAway)
 			}
 		})
 	}
 	running.Wait()
 	for i := 1; i < len(starts); i++ {
-		if gap := starts[i].Sub(starts[i-1]); gap < delay-20*time.Millisecond {
-			t.Errorf("start %d came %v after the one before it", i, gap)
-		}
+		gap := starts[i].Sub(starts[i-1])
+		must.True(t, gap >= delay-20*time.Millisecond, "start %d came %v after the one before it", i, gap)
 	}
-	if log.count("turns are not shared") != 1 || log.count("heeds=2") != 1 {
-		t.Errorf("the log says:\n%s", log.text.String())
-	}
+	must.True(t, log.count("turns are not shared") == 1 && log.count("heeds=2") == 1, "the log says:\n%s", log.text.String())
 	back := time.Now()
 	server.Restart()
 	testkit.Until(t, "turns are shared again", func() bool { return log.count("turns are shared again") == 1 })
 	all[0].take(of("group"))
-	if after := time.Since(back); after < delay {
-		t.Errorf("the first start came %v after the return", after)
-	}
+	after := time.Since(back)
+	must.True(t, after >= delay, "the first start came %v after the return", after)
 }
 
 // A heed that ends is not counted any more; one that is killed is, for a while.
@@ -441,9 +400,7 @@ func TestHeed_HeedsAreCountedWhileTheyAreThere(t *testing.T) {
 	other.Lanes()
 	testkit.Until(t, "both are counted", func() bool { return ending.Health().Heeds == 2 && other.Health().Heeds == 2 })
 	ending.Close()
-	if n := server.Count("hlen", "heed:1:heeds"); n != 1 {
-		t.Errorf("the store has %d heeds after the end of one of two", n)
-	}
+	must.Equal(t, server.Count("hlen", "heed:1:heeds"), 1, "heeds in the store after the end of one of two")
 	testkit.Until(t, "one is counted", func() bool { return other.Health().Heeds == 1 })
 }
 
@@ -455,21 +412,18 @@ func TestHeed_AHeedThatStartsWithoutTheStoreKeepsTheDelayForAll(t *testing.T) {
 	store, _ := open(t, "redis://"+server.Addr)
 	m := &member{t, store.Lanes(), tag, "ticket"}
 	m.lanes.Expect(fleet.Membership{Store: server.Addr, Place: 1, Size: 3, Heeds: 3, Ahead: time.Hour})
-	if s := m.lanes.Membership(); s.Place != 1 || s.Size != 3 || s.Heeds != 3 || (s.Ahead-time.Hour).Abs() > time.Millisecond {
-		t.Errorf("%+v", s)
-	}
+	s := m.lanes.Membership()
+	must.True(t, s.Place == 1 && s.Size == 3 && s.Heeds == 3 && (s.Ahead-time.Hour).Abs() <= time.Millisecond, "%+v", s)
 	m.take(of("group"))
 	started := time.Now()
 	_ = m.lanes.Started(t.Context(), tag, m.ticket, of("group"), 0) // it is away
-	if a := m.ask(of("group")); a.Wait < 3*delay-time.Since(started) || a.Wait > 4*delay {
-		t.Errorf("the next turn: %+v", a)
-	}
+	a := m.ask(of("group"))
+	must.True(t, a.Wait >= 3*delay-time.Since(started) && a.Wait <= 4*delay, "the next turn: %+v", a)
 	server.Restart()
 	testkit.Until(t, "it sees the store", func() bool { return m.lanes.Membership().Heeds == 1 })
 	m.lanes.Expect(fleet.Membership{Store: server.Addr, Size: 3, Heeds: 3}) // too late
-	if s := m.lanes.Membership(); s.Heeds != 1 || s.Ahead.Abs() > time.Minute {
-		t.Errorf("%+v", s)
-	}
+	s = m.lanes.Membership()
+	must.True(t, s.Heeds == 1 && s.Ahead.Abs() <= time.Minute, "%+v", s)
 }
 
 func TestHeed_AnImpatientWaiterDoesNotBlameTheStoreForItsTurn(t *testing.T) {
@@ -477,7 +431,6 @@ func TestHeed_AnImpatientWaiterDoesNotBlameTheStoreForItsTurn(t *testing.T) {
 	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if a := store.Lanes().Ask(ctx, tag, "ticket", of("group")); a.Now || a.Away || store.Health().Away {
-		t.Errorf("%+v", a)
-	}
+	a := store.Lanes().Ask(ctx, tag, "ticket", of("group"))
+	must.True(t, !a.Now && !a.Away && !store.Health().Away, "%+v", a)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // liar is in front of a real store. From the time that it lies on, lie changes the replies to
@@ -259,13 +260,10 @@ func (l *liar) keeps(t *testing.T, change func()) {
 	}
 	l.close()
 	turnsOf(heeds, time.Now().Add(16*delay), &mu, &starts)
-	if len(starts) < 4 {
-		t.Errorf("%d starts", len(starts))
-	}
+	must.True(t, len(starts) >= 4, "%d starts", len(starts))
 	for i := 1; i < len(starts); i++ {
-		if gap := starts[i].Sub(starts[i-1]); gap < delay-20*time.Millisecond {
-			t.Errorf("start %d of %d came %v after the one before it", i, len(starts), gap)
-		}
+		gap := starts[i].Sub(starts[i-1])
+		must.True(t, gap >= delay-20*time.Millisecond, "start %d of %d came %v after the one before it", i, len(starts), gap)
 	}
 	t.Logf("%d starts in %v", len(starts), starts[len(starts)-1].Sub(starts[0]))
 }
@@ -300,9 +298,8 @@ func TestHeed_AKeyOfAnotherProgramIsNamed(t *testing.T) {
 			})
 			probed := l.scripts.Load() + 3 // no other script is run while the store is away
 			testkit.Until(t, "the store is probed again", func() bool { return l.scripts.Load() >= probed })
-			if h := s.Health(); !h.Away || h.Outages != 1 {
-				t.Errorf("health %+v", h)
-			}
+			h := s.Health()
+			must.True(t, h.Away && h.Outages == 1, "health %+v", h)
 			server.CLI("del", key)
 			testkit.Until(t, "the store is back", func() bool { return log.count(back) == 1 })
 		})

@@ -34,20 +34,16 @@ func TestHeed_HeedsByThemselvesDoNotMeet(t *testing.T) {
 				if places[i].waitAlone(&a, now) > 0 {
 					continue
 				}
-				if gap := now.Sub(last); gap < delay {
-					t.Fatalf("delay %v: two started %v apart", delay, gap)
-				}
-				if gap := now.Sub(lastOf[i]); !lastOf[i].IsZero() && gap < 3*delay {
-					t.Fatalf("delay %v: one started two %v apart", delay, gap)
-				}
+				gap := now.Sub(last)
+				must.Need(t, gap >= delay, "delay %v: two started %v apart", delay, gap)
+				gap = now.Sub(lastOf[i])
+				must.Need(t, lastOf[i].IsZero() || gap >= 3*delay, "delay %v: one started two %v apart", delay, gap)
 				last, lastOf[i] = now, now
 				counts[i]++
 			}
 		}
 		for i, n := range counts {
-			if n < 20 {
-				t.Errorf("delay %v: heed %d started %d in a hundred delays", delay, i, n)
-			}
+			must.True(t, n >= 20, "delay %v: heed %d started %d in a hundred delays", delay, i, n)
 		}
 	}
 }
@@ -62,13 +58,10 @@ func TestHeed_TheWaitOfAHeedByItselfIsTrue(t *testing.T) {
 			hold: begun.Add(time.Minute), since: begun,
 		}
 		wait := places[i].waitAlone(&a, begun)
-		if wait < time.Minute {
-			t.Errorf("place %d: %v, in which the site wants to be left alone", i, wait)
-		}
+		must.True(t, wait >= time.Minute, "place %d: %v, in which the site wants to be left alone", i, wait)
 		must.Equal(t, places[i].waitAlone(&a, begun.Add(wait)), 0, "place %d: told to come after %v, and then to wait", i, wait)
-		if early := places[i].waitAlone(&a, begun.Add(wait-time.Millisecond)); early == 0 {
-			t.Errorf("place %d: a millisecond earlier would have done", i)
-		}
+		early := places[i].waitAlone(&a, begun.Add(wait-time.Millisecond))
+		must.True(t, early != 0, "place %d: a millisecond earlier would have done", i)
 	}
 }
 
@@ -79,9 +72,8 @@ func TestHeed_AHeedThatNeverSawTheStoreKeepsTheDelay(t *testing.T) {
 	a := localState{lanes: []pace.Lane{{Delay: 10 * time.Second}}, starts: []time.Time{begun}, since: begun.Add(-time.Hour)}
 	must.Equal(t, p.waitAlone(&a, begun.Add(time.Second)), 9*time.Second, "wait")
 	a.starts[0], a.since = time.Time{}, begun
-	if wait := p.waitAlone(&a, begun); wait < noticeTime {
-		t.Errorf("a start %v after the store was lost", wait)
-	}
+	wait := p.waitAlone(&a, begun)
+	must.True(t, wait >= noticeTime, "a start %v after the store was lost", wait)
 }
 
 // While a node of a Cluster is unreachable, heeds that use another node come and go: what
@@ -93,9 +85,8 @@ func TestHeed_AChangedCountCostsAPause(t *testing.T) {
 	later := begun.Add(time.Minute)
 	p = p.with(0, 3, 3, theirClock.Add(time.Minute), later, later)
 	a := localState{lanes: []pace.Lane{{Delay: time.Second}}, starts: []time.Time{{}}, since: begun}
-	if wait := p.waitAlone(&a, later); wait < noticeTime+time.Second {
-		t.Errorf("wait %v", wait)
-	}
+	wait := p.waitAlone(&a, later)
+	must.True(t, wait >= noticeTime+time.Second, "wait %v", wait)
 }
 
 func TestHeed_TheBestReadingOfTheStoresClockCounts(t *testing.T) {
@@ -103,15 +94,11 @@ func TestHeed_TheBestReadingOfTheStoresClockCounts(t *testing.T) {
 	begun := time.Now()
 	p := member{}.with(0, 2, 2, theirClock, begun, begun.Add(10*time.Millisecond))
 	q := p.with(1, 3, 3, theirClock.Add(time.Hour), begun.Add(time.Second), begun.Add(2*time.Second))
-	if !q.clock.Equal(p.clock) || q.Place != 1 || q.Size != 3 {
-		t.Errorf("a slow answer counts: %+v", q)
-	}
-	if q = q.with(1, 3, 3, theirClock, begun.Add(time.Second), begun.Add(time.Second)); q.uncertainty != 0 {
-		t.Errorf("a fast answer does not count: %+v", q)
-	}
-	if q = p.with(0, 2, 2, theirClock, begun.Add(time.Hour), begun.Add(time.Hour+time.Second)); q.uncertainty != time.Second/2 {
-		t.Errorf("an old reading replaces a better new one: %+v", q)
-	}
+	must.True(t, q.clock.Equal(p.clock) && q.Place == 1 && q.Size == 3, "a slow answer counts: %+v", q)
+	q = q.with(1, 3, 3, theirClock, begun.Add(time.Second), begun.Add(time.Second))
+	must.True(t, q.uncertainty == 0, "a fast answer does not count: %+v", q)
+	q = p.with(0, 2, 2, theirClock, begun.Add(time.Hour), begun.Add(time.Hour+time.Second))
+	must.True(t, q.uncertainty == time.Second/2, "an old reading replaces a better new one: %+v", q)
 }
 
 // A request that starts as late in its slot as it may keeps its distance from the next
@@ -131,9 +118,7 @@ func TestHeed_AStartWithoutTheStoreIsNotTooLate(t *testing.T) {
 		given := start(&places[0], begun.Add(10*time.Minute)) // into its slot, or at its beginning
 		for {
 			until := places[0].lastStart(lanes, given)
-			if until.Before(given) {
-				t.Errorf("delay %v: the turn is over %v before it is given", delay, given.Sub(until))
-			}
+			must.True(t, !until.Before(given), "delay %v: the turn is over %v before it is given", delay, given.Sub(until))
 			if gap := start(&places[1], until).Sub(until) - delay; gap < clocks || gap > clocks+2*time.Millisecond {
 				t.Errorf("delay %v: the last start in a slot leaves %v, want %v", delay, gap, clocks)
 			}
@@ -145,7 +130,6 @@ func TestHeed_AStartWithoutTheStoreIsNotTooLate(t *testing.T) {
 		}
 	}
 	alone := placesOf(1, time.Now())[0]
-	if until := alone.lastStart([]pace.Lane{{Delay: time.Second}}, time.Now()); !until.IsZero() {
-		t.Errorf("the only heed may start until %v", until)
-	}
+	until := alone.lastStart([]pace.Lane{{Delay: time.Second}}, time.Now())
+	must.True(t, until.IsZero(), "the only heed may start until %v", until)
 }

@@ -33,16 +33,12 @@ func TestParts_ASlotThatMovesIsUnsure(t *testing.T) {
 	var p parts
 	moving, staying := "heed:1:heeds", "a{b}{c}"
 	p.learn([]redis.ClusterSlot{slot(0, 9999, a), slot(10000, 16383, b), slot(-1, 5, b), slot(0, 1<<30, b), {Start: 0, End: 3}}, now)
-	if !p.back(moving).IsZero() || p.of(moving).node != "b.test:1" || p.of(staying).node != "a.test:1" {
-		t.Errorf("at first: back %v, on %q and %q", p.back(moving), p.of(moving).node, p.of(staying).node)
-	}
+	must.True(t, p.back(moving).IsZero() && p.of(moving).node == "b.test:1" && p.of(staying).node == "a.test:1",
+		"at first: back %v, on %q and %q", p.back(moving), p.of(moving).node, p.of(staying).node)
 	p.learn([]redis.ClusterSlot{slot(0, 16383, a)}, now.Add(time.Second))
-	if !p.back(moving).Equal(now.Add(time.Second)) || !p.back(staying).IsZero() || len(p.nodes) != 1 {
-		t.Errorf("moved: back %v, staying: %v; %d nodes", p.back(moving), p.back(staying), len(p.nodes))
-	}
+	must.True(t, p.back(moving).Equal(now.Add(time.Second)) && p.back(staying).IsZero() && len(p.nodes) == 1,
+		"moved: back %v, staying: %v; %d nodes", p.back(moving), p.back(staying), len(p.nodes))
 	p = parts{whole: part{away: true}}
 	p.learn([]redis.ClusterSlot{slot(0, 16383, a)}, now)
-	if !p.back(moving).Equal(now) {
-		t.Errorf("after all of it was away: back %v", p.back(moving))
-	}
+	must.True(t, p.back(moving).Equal(now), "after all of it was away: back %v", p.back(moving))
 }

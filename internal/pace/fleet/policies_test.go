@@ -16,9 +16,8 @@ import (
 func shows(t *testing.T, p *fleet.Policies, name string, known, version int64, record, snapshot string) {
 	t.Helper()
 	v, r, s := p.Newer(t.Context(), tag, name, known)
-	if v != version || string(r) != record || string(s) != snapshot {
-		t.Errorf("%q beside version %d: version %d, %q, %q; want %d, %q, %q", name, known, v, r, s, version, record, snapshot)
-	}
+	must.True(t, v == version && string(r) == record && string(s) == snapshot,
+		"%q beside version %d: version %d, %q, %q; want %d, %q, %q", name, known, v, r, s, version, record, snapshot)
 }
 
 func TestHeed_WhatOneStoresAllSee(t *testing.T) {
@@ -26,9 +25,7 @@ func TestHeed_WhatOneStoresAllSee(t *testing.T) {
 	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
 	shows(t, other, "", 0, 0, "", "")
 	v := lease(t, one, "", 0)([]byte("record"), []byte("snap\x00shot"), time.Hour)
-	if v == 0 {
-		t.Fatal("it was not stored")
-	}
+	must.Need(t, v != 0, "it was not stored")
 	shows(t, other, "", 0, v, "record", "snap\x00shot")
 	shows(t, other, "", v, 0, "", "")
 	shows(t, other, "as curl", 0, 0, "", "")
@@ -66,13 +63,11 @@ func TestHeed_ALeaseIsForOne(t *testing.T) {
 	server := testkit.NewRedis(t)
 	one, other := heeds(t, "redis://"+server.Addr)
 	end := lease(t, one, "", 0)
-	if again, wait := other.Lease(t.Context(), tag, "", 0); again != nil || wait == 0 {
-		t.Fatalf("a second lease beside the first: %v, wait %v", again != nil, wait)
-	}
+	again, wait := other.Lease(t.Context(), tag, "", 0)
+	must.Need(t, again == nil && wait != 0, "a second lease beside the first: %v, wait %v", again != nil, wait)
 	v := end([]byte("record"), []byte{}, time.Hour)
-	if again, wait := other.Lease(t.Context(), tag, "", 0); again != nil || wait == 0 {
-		t.Fatalf("a lease for what has just been fetched: %v, wait %v", again != nil, wait)
-	}
+	again, wait = other.Lease(t.Context(), tag, "", 0)
+	must.Need(t, again == nil && wait != 0, "a lease for what has just been fetched: %v, wait %v", again != nil, wait)
 	lease(t, other, "", v)
 }
 
@@ -109,9 +104,8 @@ func TestHeed_ALostLeaseStoresNothing(t *testing.T) {
 	shows(t, one, "", 0, v, "new", "")
 	end := lease(t, other, "", v)
 	late(nil, nil, 0)
-	if again, wait := one.Lease(t.Context(), tag, "", v); again != nil || wait == 0 {
-		t.Error("the late one has given back the lease of another")
-	}
+	again, wait := one.Lease(t.Context(), tag, "", v)
+	must.True(t, again == nil && wait != 0, "the late one has given back the lease of another")
 	end(nil, nil, 0)
 }
 
@@ -121,9 +115,8 @@ func TestHeed_ALeaseOfALongFetchIsKept(t *testing.T) {
 	one, _ := heeds(t, "redis://"+server.Addr)
 	end := lease(t, one, "", 0)
 	key := server.CLI("--scan", "--pattern", "*:lease:")
-	if left := server.Count("pttl", key); left <= 0 || time.Duration(left)*time.Millisecond > fleet.LeaseTime {
-		t.Errorf("the lease lasts %d ms", left)
-	}
+	left := server.Count("pttl", key)
+	must.True(t, left > 0 && time.Duration(left)*time.Millisecond <= fleet.LeaseTime, "the lease lasts %d ms", left)
 	server.CLI("pexpire", key, "1500") // the next renewal is due before
 	testkit.Until(t, "the lease is renewed", func() bool { return server.Count("pttl", key) > 1500 })
 	end([]byte("record"), []byte{}, time.Hour)
@@ -137,9 +130,8 @@ func TestHeed_DroppedIsDroppedForAll(t *testing.T) {
 	lease(t, one, "as curl", 0)([]byte("own"), []byte("file"), time.Hour)
 	late := lease(t, one, "", version(t, one))
 	for _, want := range []bool{true, false} {
-		if had, err := other.Drop(t.Context(), tag); err != nil || had != want {
-			t.Errorf("dropped %v, %v; want %v", had, err, want)
-		}
+		had, err := other.Drop(t.Context(), tag)
+		must.True(t, err == nil && had == want, "dropped %v, %v; want %v", had, err, want)
 	}
 	v := version(t, one)
 	shows(t, one, "", 0, v, "", "")
@@ -159,9 +151,8 @@ func TestHeed_WhatWasFetchedForANameBeforeADropIsNotStored(t *testing.T) {
 	must.Equal(t, late([]byte("from before"), []byte("file"), time.Hour), 0, "it was stored")
 	v := version(t, other)
 	lease(t, other, "as curl", v)([]byte("anew"), []byte("file"), time.Hour)
-	if had, err := one.Drop(t.Context(), tag); err != nil || !had {
-		t.Errorf("dropped: %v, %v", had, err)
-	}
+	had, err := one.Drop(t.Context(), tag)
+	must.True(t, err == nil && had, "dropped: %v, %v", had, err)
 }
 
 func version(t *testing.T, p *fleet.Policies) int64 {
@@ -178,20 +169,15 @@ func TestHeed_EverythingInTheStoreEndsOfItself(t *testing.T) {
 	lease(t, one, "as wget", 0)
 	must.Get(one.Drop(t.Context(), "https://other.test"))(t)
 	keys := strings.Fields(server.CLI("keys", "*"))
-	if len(keys) < 3 {
-		t.Fatalf("keys: %v", keys)
-	}
+	must.Need(t, len(keys) >= 3, "keys: %v", keys)
 	for _, key := range keys {
-		if !strings.HasPrefix(key, "heed:1:") {
-			t.Errorf("key %q has no version", key)
-		}
+		must.True(t, strings.HasPrefix(key, "heed:1:"), "key %q has no version", key)
 		left := time.Duration(server.Count("pttl", key)) * time.Millisecond
 		if left == -2*time.Millisecond {
 			continue // it has ended since
 		}
-		if left <= 0 || strings.Contains(key, "{https://site.test}:policy") && left < 59*time.Minute {
-			t.Errorf("%s ends in %v", key, left)
-		}
+		must.True(t, left > 0 && (!strings.Contains(key, "{https://site.test}:policy") || left >= 59*time.Minute),
+			"%s ends in %v", key, left)
 	}
 }
 
@@ -202,9 +188,8 @@ func TestHeed_NamesCannotFillTheStore(t *testing.T) {
 	for i := range 200 {
 		lease(t, one, fmt.Sprint("as bot", i), 0)([]byte("record"), []byte("file"), time.Hour)
 	}
-	if n := server.Count("hlen", server.CLI("--scan", "--pattern", "*:policy")); n > 3*64 {
-		t.Errorf("%d fields for one origin", n)
-	}
+	n := server.Count("hlen", server.CLI("--scan", "--pattern", "*:policy"))
+	must.True(t, n <= 3*64, "%d fields for one origin", n)
 }
 
 func TestHeed_TagsAreListed(t *testing.T) {
@@ -258,7 +243,6 @@ func TestHeed_ChangesWaitWhileOneIsHandled(t *testing.T) {
 	for _, tag := range tags {
 		must.Get(one.Drop(t.Context(), tag))(t)
 	}
-	if got := []string{<-told, <-told, <-told}; !slices.Equal(slices.Sorted(slices.Values(got)), tags) {
-		t.Errorf("heard of %q, want %q", got, tags)
-	}
+	got := []string{<-told, <-told, <-told}
+	must.True(t, slices.Equal(slices.Sorted(slices.Values(got)), tags), "heard of %q, want %q", got, tags)
 }

@@ -11,6 +11,7 @@ import (
 
 	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // wire leads to a store that is far away: what heed sends arrives after some time.
@@ -85,9 +86,8 @@ func TestHeed_ADistantStoreKeepsTheDelay(t *testing.T) {
 		return
 	}
 	for i := 1; i < len(starts); i++ {
-		if gap := starts[i].Sub(starts[i-1]); gap < delay-5*time.Millisecond {
-			t.Errorf("start %d came %v after the one before it", i, gap)
-		}
+		gap := starts[i].Sub(starts[i-1])
+		must.True(t, gap >= delay-5*time.Millisecond, "start %d came %v after the one before it", i, gap)
 	}
 }
 
@@ -106,14 +106,12 @@ func TestHeed_AnEmptyStoreLeavesEachHeedItsShare(t *testing.T) {
 			testkit.Until(t, "it is missed", m.away)
 			server.Restart()
 			testkit.Until(t, "it has reported to the empty store", func() bool { return m.lanes.Membership().Heeds == 1 })
-			if is := m.lanes.Membership(); is.Place != place || is.Size != 2 {
-				t.Errorf("it has place %d of %d", is.Place, is.Size)
-			}
+			is := m.lanes.Membership()
+			must.True(t, is.Place == place && is.Size == 2, "it has place %d of %d", is.Place, is.Size)
 			late := lineUp(t, "redis://"+server.Addr, 1)[0] // counts as many as the others do
 			testkit.Until(t, "both have reported", func() bool { return m.lanes.Membership().Heeds == 2 && late.lanes.Membership().Heeds == 2 })
-			if one, two := m.lanes.Membership(), late.lanes.Membership(); one.Size != 2 || two.Size != 2 || one.Place == two.Place {
-				t.Errorf("%+v, %+v", one, two)
-			}
+			one, two := m.lanes.Membership(), late.lanes.Membership()
+			must.True(t, one.Size == 2 && two.Size == 2 && one.Place != two.Place, "%+v, %+v", one, two)
 		})
 	}
 }

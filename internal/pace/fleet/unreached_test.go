@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/pace"
+	"heed/internal/tools/testkit/must"
 )
 
 // askWithout asks for a turn while the store does not answer, for some minutes of the
@@ -32,17 +33,14 @@ func askWithout(t *testing.T, before func(*Lanes)) (a pace.SharedAnswer, h Healt
 // How many other heeds there are is unknown before the store was reached: whatever a heed
 // starts then comes in addition to what they start.
 func TestHeed_AHeedThatHasNeverReachedItsStoreGivesNoTurn(t *testing.T) {
-	if a, h := askWithout(t, func(*Lanes) {}); a.Now || a.Unreached != "store.test:6379" || !h.Unreached {
-		t.Errorf("%+v; health %+v", a, h)
-	}
+	a, h := askWithout(t, func(*Lanes) {})
+	must.True(t, !a.Now && a.Unreached == "store.test:6379" && h.Unreached, "%+v; health %+v", a, h)
 	known := Membership{Store: "other.test:6379", Size: 1, Heeds: 1}
-	if a, _ := askWithout(t, func(l *Lanes) { l.Expect(known) }); a.Now {
-		t.Errorf("what is known of another store counts: %+v", a)
-	}
+	a, _ = askWithout(t, func(l *Lanes) { l.Expect(known) })
+	must.True(t, !a.Now, "what is known of another store counts: %+v", a)
 	known.Store = "store.test:6379"
-	if a, h := askWithout(t, func(l *Lanes) { l.Expect(known) }); !a.Now || h.Unreached {
-		t.Errorf("what an earlier process knew of this store does not count: %+v; health %+v", a, h)
-	}
+	a, h = askWithout(t, func(l *Lanes) { l.Expect(known) })
+	must.True(t, a.Now && !h.Unreached, "what an earlier process knew of this store does not count: %+v; health %+v", a, h)
 	if a, h := askWithout(t, func(l *Lanes) {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heed/internal/pace/fleet"
+	"heed/internal/tools/testkit/must"
 )
 
 func TestHeed_StoresAreNamedByURL(t *testing.T) {
@@ -13,9 +14,7 @@ func TestHeed_StoresAreNamedByURL(t *testing.T) {
 		"redis://store.test", "redis://store.test:6380/3", "rediss://user:p%40ss@store.test/", "redis://:pass@[::1]:6379",
 		"redis://a.test:1,b.test,c.test:3", "rediss://a.test?cluster=true", "redis://u:p@a.test,b.test:26380/2?master=heeds&sentinel_user=s&sentinel_password=p",
 	} {
-		if err := fleet.CheckURL(url); err != nil {
-			t.Errorf("%s: %v", url, err)
-		}
+		must.OK(t, fleet.CheckURL(url), url)
 	}
 	for url, want := range map[string]string{
 		"store.test:6379":                            "does not begin with redis://",
@@ -33,8 +32,7 @@ func TestHeed_StoresAreNamedByURL(t *testing.T) {
 		"redis://u:secret@x@a.test/1/2?master=heeds": "not the number",
 	} {
 		err := fleet.CheckURL(url)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v; want %q and no password", url, err, want)
-		}
+		must.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "secret"),
+			"%s: %v; want %q and no password", url, err, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/internal/pace/retryafter"
+	"heed/internal/tools/testkit/must"
 )
 
 var now = time.Date(2026, 11, 26, 7, 0, 0, 0, time.UTC)
@@ -22,15 +23,13 @@ func TestHeed_WaitsAsSitesWriteThem(t *testing.T) {
 		"99999999999999999999": 365 * 24 * time.Hour, "try again in 2 minutes": 2 * time.Minute,
 	} {
 		h := http.Header{"Retry-After": {value}}
-		if d, ok := retryafter.Parse(h, now); !ok || d != want || retryafter.Unread(h) != "" {
-			t.Errorf("%q: %v, %v, want %v", value, d, ok, want)
-		}
+		d, ok := retryafter.Parse(h, now)
+		must.True(t, ok && d == want && retryafter.Unread(h) == "", "%q: %v, %v, want %v", value, d, ok, want)
 	}
 	for _, value := range []string{"soon", "-60", "never", "tomorrow", "Thu, 32 Nov 2026 07:02:00 GMT", "\x00"} {
 		h := http.Header{"Retry-After": {value}}
-		if d, ok := retryafter.Parse(h, now); ok || retryafter.Unread(h) != value {
-			t.Errorf("%q: %v", value, d)
-		}
+		d, ok := retryafter.Parse(h, now)
+		must.True(t, !ok && retryafter.Unread(h) == value, "%q: %v", value, d)
 	}
 }
 
@@ -47,11 +46,9 @@ func TestHeed_OtherNamesAndSeveralFields(t *testing.T) {
 		{http.Header{"Retry-After": {"2"}, "Retry-After-Ms": {"1500"}}, 2 * time.Second},
 		{http.Header{"Retry-After": {"Wed, 25 Nov 2026 07:00:20 GMT"}, "Date": {"Wed, 25 Nov 2026 07:00:00 GMT"}}, 20 * time.Second},
 	} {
-		if d, ok := retryafter.Parse(c.h, now); !ok || d != c.want {
-			t.Errorf("%v: %v, %v, want %v", c.h, d, ok, c.want)
-		}
+		d, ok := retryafter.Parse(c.h, now)
+		must.True(t, ok && d == c.want, "%v: %v, %v, want %v", c.h, d, ok, c.want)
 	}
-	if _, ok := retryafter.Parse(http.Header{}, now); ok || retryafter.Unread(http.Header{}) != "" {
-		t.Error("without a field a wait is read")
-	}
+	_, ok := retryafter.Parse(http.Header{}, now)
+	must.True(t, !ok && retryafter.Unread(http.Header{}) == "", "without a field a wait is read")
 }

@@ -44,9 +44,8 @@ func serve(t *testing.T, shell string, port int, what string) (at netip.AddrPort
 	}
 	must.OK(t, err)
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if n, _ := fmt.Sscan(line, &port, &pid); err != nil || n != 2 {
-		t.Fatalf("the server printed %q, %v", line, err)
-	}
+	n, _ := fmt.Sscan(line, &port, &pid)
+	must.Need(t, err == nil && n == 2, "the server printed %q, %v", line, err)
 	t.Cleanup(func() {
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill()
@@ -68,32 +67,26 @@ func TestAServiceBelongsToItsRunWhileItListens(t *testing.T) {
 	g := NewGroup(root)
 	port := fmt.Sprint(":", at.Port())
 	for _, host := range []string{"127.0.0.1", "localhost", "LOCALHOST.", "driver.localhost"} {
-		if got, ok := g.Service(host + port); !ok || got != at {
-			t.Errorf("at %s: %v, %v", host, got, ok)
-		}
+		got, ok := g.Service(host + port)
+		must.True(t, ok && got == at, "at %s: %v, %v", host, got, ok)
 	}
 	for _, host := range []string{"site.test", "192.0.2.1", "0.0.0.0", "127.0.0.2", "[::1]", "localhost.test", ""} {
-		if _, ok := g.Service(host + port); ok {
-			t.Errorf("%q is taken for the service", host)
-		}
+		_, ok := g.Service(host + port)
+		must.True(t, !ok, "%q is taken for the service", host)
 	}
-	if _, ok := NewGroup(other).Service("localhost" + port); ok {
-		t.Error("it is a service of another run as well")
-	}
-	if _, ok := NewGroup(pid).Service("localhost" + port); ok {
-		t.Error("the process from which a run is counted is taken for a part of it")
-	}
-	if _, ok := (*Group)(nil).Service("localhost" + port); ok {
-		t.Error("a run without processes has a service")
-	}
+	_, ok := NewGroup(other).Service("localhost" + port)
+	must.True(t, !ok, "it is a service of another run as well")
+	_, ok = NewGroup(pid).Service("localhost" + port)
+	must.True(t, !ok, "the process from which a run is counted is taken for a part of it")
+	_, ok = (*Group)(nil).Service("localhost" + port)
+	must.True(t, !ok, "a run without processes has a service")
 	conn := must.Get(g.Dial(t.Context(), "tcp", "localhost"+port))(t)
 	conn.Close()
 	p, _ := os.FindProcess(pid)
 	must.OK(t, p.Kill())
 	testkit.Until(t, "the service has ended", func() bool { _, ok := g.Service("localhost" + port); return !ok })
-	if _, err := g.Dial(t.Context(), "tcp", "localhost"+port); err != ErrForeign {
-		t.Errorf("after its end: %v", err)
-	}
+	_, err := g.Dial(t.Context(), "tcp", "localhost"+port)
+	must.True(t, err == ErrForeign, "after its end: %v", err)
 }
 
 // A service that listens on all IPv4 addresses is reached over IPv4, also under the name
@@ -103,9 +96,8 @@ func TestAServiceOnAllIPv4AddressesIsReachedOverIPv4(t *testing.T) {
 	g := NewGroup(root)
 	conn := must.Get(g.Dial(t.Context(), "tcp", fmt.Sprint("localhost:", at.Port())))(t)
 	conn.Close()
-	if _, ok := g.Service(fmt.Sprint("[::1]:", at.Port())); ok {
-		t.Error("it is found at an address on which it does not listen")
-	}
+	_, ok := g.Service(fmt.Sprint("[::1]:", at.Port()))
+	must.True(t, !ok, "it is found at an address on which it does not listen")
 }
 
 // A port that another program has taken between the look and the connection is noticed,
@@ -121,9 +113,8 @@ func TestAPortThatWasTakenOverIsNoticed(t *testing.T) {
 				return slices.ContainsFunc(TCP(taker), func(s Socket) bool { return s.Remote.String() == conn.LocalAddr().String() && s.Inode != 0 })
 			})
 		}
-		if NewGroup(root).accepts(conn.LocalAddr(), taken) {
-			t.Errorf("the run is sent to a foreign program that does %s", what)
-		}
+		must.True(t, !NewGroup(root).accepts(conn.LocalAddr(), taken),
+			"the run is sent to a foreign program that does %s", what)
 	}
 }
 
@@ -131,13 +122,11 @@ func TestAPortThatWasTakenOverIsNoticed(t *testing.T) {
 func TestASharedPortBelongsToNoService(t *testing.T) {
 	at, root, _ := serve(t, child, 0, "wait")
 	g := NewGroup(root)
-	if _, ok := g.Service(at.String()); !ok {
-		t.Fatal("it is not found while it listens alone")
-	}
+	_, ok := g.Service(at.String())
+	must.Need(t, ok, "it is not found while it listens alone")
 	serve(t, child, int(at.Port()), "wait")
-	if _, ok := g.Service(at.String()); ok {
-		t.Error("it is found although another program listens there, too")
-	}
+	_, ok = g.Service(at.String())
+	must.True(t, !ok, "it is found although another program listens there, too")
 }
 
 // A server whose parent has ended is a part of the run that adopted it.
@@ -145,9 +134,8 @@ func TestAServerWithoutAParentIsAdopted(t *testing.T) {
 	must.OK(t, AdoptOrphans())
 	at, shell, _ := serve(t, `sh -c "$SERVER" <&0 & :`, 0, "accept")
 	testkit.Until(t, "the shell has ended", func() bool { return Program(shell) == "" })
-	if _, ok := NewGroup(os.Getpid()).Service(at.String()); !ok {
-		t.Error("it has left the run")
-	}
+	_, ok := NewGroup(os.Getpid()).Service(at.String())
+	must.True(t, ok, "it has left the run")
 }
 
 // What this program itself listens on is no service of a run that it started: it is heed.
@@ -155,9 +143,8 @@ func TestTheProgramItselfIsNoService(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	for _, root := range []int{os.Getpid(), os.Getppid()} {
-		if _, ok := NewGroup(root).Service(l.Addr().String()); ok {
-			t.Error("it is taken for a service of the run")
-		}
+		_, ok := NewGroup(root).Service(l.Addr().String())
+		must.True(t, !ok, "it is taken for a service of the run")
 	}
 }
 
@@ -167,9 +154,7 @@ func FuzzSockets(f *testing.F) {
 	f.Add(strings.Repeat(":", 99) + " x")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, s := range sockets(text) {
-			if s.Local.Addr().Is4In6() || s.Remote.Addr().Is4In6() {
-				t.Errorf("%v is a mapped address", s)
-			}
+			must.True(t, !s.Local.Addr().Is4In6() && !s.Remote.Addr().Is4In6(), "%v is a mapped address", s)
 		}
 	})
 }

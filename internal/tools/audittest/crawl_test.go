@@ -27,9 +27,8 @@ func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 		"changed policy": "SELECT count(*) > 0 FROM (SELECT site FROM snapshot GROUP BY site HAVING count(DISTINCT body) > 1)",
 	} {
 		var is bool
-		if err := db.QueryRow(query).Scan(&is); err != nil || !is {
-			t.Errorf("%s: %v (%v)", kind, is, err)
-		}
+		err := db.QueryRow(query).Scan(&is)
+		must.True(t, err == nil && is, "%s: %v (%v)", kind, is, err)
 	}
 }
 
@@ -45,7 +44,6 @@ func TestHeed_ACrawlTakesLittleRoom(t *testing.T) {
 	must.OK(t, (audittest.Crawl{Entries: entries}).Write(path, store.Options{}))
 	info := must.Get(os.Stat(path))(t)
 	t.Logf("%d entries take %d octets", entries, info.Size())
-	if each := info.Size() / int64(entries); each > 165 {
-		t.Errorf("an entry with its outcome and its part of all else takes %d octets, want at most 165", each)
-	}
+	each := info.Size() / int64(entries)
+	must.True(t, each <= 165, "an entry with its outcome and its part of all else takes %d octets, want at most 165", each)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A real Debian without systemd installs, runs and purges the package: see
@@ -19,9 +20,7 @@ func TestPackage_InAContainerWithoutSystemd(t *testing.T) {
 	if !testkit.Full {
 		t.Skip("internal/tools/dist: the package in a container without systemd")
 	}
-	if os.Geteuid() != 0 {
-		t.Fatal("a container can be entered by root only; run this as root")
-	}
+	must.Need(t, os.Geteuid() == 0, "a container can be entered by root only; run this as root")
 	debootstrap := testkit.Program(t, "debootstrap")
 	dir := t.TempDir()
 	deb, root := debFor(t, filepath.Join(dir, "deb"), "v0.0.1"), filepath.Join(dir, "root")
@@ -32,7 +31,6 @@ func TestPackage_InAContainerWithoutSystemd(t *testing.T) {
 	testkit.Write(t, filepath.Join(root, "root/story.sh"), testkit.Read(t, filepath.Join("testdata", "machine", "container.sh")))
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "chroot", root, "/bin/sh", "/root/story.sh")
 	testkit.NotOrphaned(cmd)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasSuffix(string(out), "\nPASSED\n") {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	must.Need(t, err == nil && strings.HasSuffix(string(out), "\nPASSED\n"), "%v\n%s", err, out)
 }

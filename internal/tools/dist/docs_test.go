@@ -26,9 +26,7 @@ func printed(t *testing.T, stdin, name string, args ...string) string {
 	cmd := exec.Command(testkit.Program(t, name), args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
+	must.Need(t, err == nil, "%s: %v\n%s", name, err, out)
 	return string(out)
 }
 
@@ -119,9 +117,7 @@ func TestBashCompletion(t *testing.T) {
 		}
 	}
 	programs := printed(t, script+`COMP_WORDS=(heed run -- mando); COMP_CWORD=3; _heed; echo "${COMPREPLY[*]}"`, "bash")
-	if !slices.Contains(strings.Fields(programs), "mandoc") {
-		t.Errorf("after --: %q", programs)
-	}
+	must.True(t, slices.Contains(strings.Fields(programs), "mandoc"), "after --: %q", programs)
 }
 
 // zsh gets the same from the functions that it offers to completions, which are replaced
@@ -139,9 +135,8 @@ words=(heed ` + strings.Join(words, " ") + `); CURRENT=$#words; PREFIX=; source 
 		got := ask(append(slices.Clone(v.Path), "''")...)
 		if len(verbWords(v)) > 0 {
 			for _, word := range verbWords(v) {
-				if !strings.Contains(got, "\n"+word+":") && !strings.HasPrefix(got, word+":") {
-					t.Errorf("heed %q: %q is missing in %q", v.Path, word, got)
-				}
+				must.True(t, strings.Contains(got, "\n"+word+":") || strings.HasPrefix(got, word+":"),
+					"heed %q: %q is missing in %q", v.Path, word, got)
 			}
 			return
 		}

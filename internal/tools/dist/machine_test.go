@@ -41,9 +41,7 @@ func TestPackage_OnAMachineWithSystemd(t *testing.T) {
 	if !testkit.Full {
 		t.Skip("internal/tools/dist: the package on a machine with systemd")
 	}
-	if os.Geteuid() != 0 {
-		t.Fatal("a machine can be booted by root only; run this as root")
-	}
+	must.Need(t, os.Geteuid() == 0, "a machine can be booted by root only; run this as root")
 	nspawn, debootstrap := testkit.Program(t, "systemd-nspawn"), testkit.Program(t, "debootstrap")
 	dir := t.TempDir()
 	first := debFor(t, filepath.Join(dir, "first"), "v0.0.1")

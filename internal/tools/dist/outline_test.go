@@ -43,9 +43,8 @@ func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
 		for _, f := range v.Flags {
 			got = append(got, f.Name)
 		}
-		if v.Help != leaf.Help || !slices.Equal(got, want) || len(v.Args) != len(leaf.Positional) {
-			t.Errorf("%q: the outline is %+v", path, v)
-		}
+		must.True(t, v.Help == leaf.Help && slices.Equal(got, want) && len(v.Args) == len(leaf.Positional),
+			"%q: the outline is %+v", path, v)
 	}
 	if !slices.ContainsFunc(top.Flags, func(f option) bool { return f.Name == "version" && f.Value == "" }) || !strings.Contains(top.Detail, "robots.txt") {
 		t.Errorf("without a command, the outline is %+v", top)
@@ -68,13 +67,10 @@ func TestFlagOf(t *testing.T) {
 	if f := all["config"]; f.Short != "c" || f.Value != "FILE" || f.Choices != nil || !slices.Equal(f.Env, []string{"A", "B"}) {
 		t.Errorf("config: %+v", f)
 	}
-	if f := all["shell"]; !slices.Equal(f.Choices, []string{"sh", "fish"}) {
-		t.Errorf("shell: %+v", f)
-	}
-	if f := all["by"]; !slices.Equal(f.Choices, []string{"x", "y"}) {
-		t.Errorf("by: %+v", f)
-	}
-	if f := all["json"]; f.Value != "" || f.Choices != nil {
-		t.Errorf("json: %+v", f)
-	}
+	f := all["shell"]
+	must.True(t, slices.Equal(f.Choices, []string{"sh", "fish"}), "shell: %+v", f)
+	f = all["by"]
+	must.True(t, slices.Equal(f.Choices, []string{"x", "y"}), "by: %+v", f)
+	f = all["json"]
+	must.True(t, f.Value == "" && f.Choices == nil, "json: %+v", f)
 }

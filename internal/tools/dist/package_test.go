@@ -61,9 +61,7 @@ func TestPackage_CommandsExist(t *testing.T) {
 	docker := testkit.Read(t, "Dockerfile")
 	lines := regexp.MustCompile(`(?m)^Exec[A-Za-z]+=/usr/bin/heed (.*)$`).FindAllStringSubmatch(debianFile(t, "heed.service"), -1)
 	lines = append(lines, regexp.MustCompile(`CMD \["heed", (.*)\]`).FindAllStringSubmatch(docker, -1)...)
-	if len(lines) != 4 {
-		t.Fatalf("the unit and the image have %d commands", len(lines))
-	}
+	must.Need(t, len(lines) == 4, "the unit and the image have %d commands", len(lines))
 	for _, m := range lines {
 		words := strings.Fields(strings.NewReplacer(`"`, "", ",", "").Replace(m[1]))
 		top := outline(t)
@@ -73,9 +71,8 @@ func TestPackage_CommandsExist(t *testing.T) {
 			continue
 		}
 		for _, word := range words[1:] {
-			if strings.HasPrefix(word, "--") && !slices.Contains(flagWords(top.Verbs[at]), word) {
-				t.Errorf("heed %s has no flag %s", words[0], word)
-			}
+			must.True(t, !strings.HasPrefix(word, "--") || slices.Contains(flagWords(top.Verbs[at]), word),
+				"heed %s has no flag %s", words[0], word)
 		}
 	}
 	for _, part := range []string{"\nFROM scratch\n", "\nUSER 65532:65532\n", "\nVOLUME /state\n"} {
@@ -112,9 +109,8 @@ func TestPurge_LeavesTheRecord(t *testing.T) {
 			must.Same(t, left, want, "left")
 			must.Equal(t, strings.Contains(said, dir), (len(c.left) > 0), "the purge says %q", said)
 			for _, gone := range []string{etc, dir} {
-				if _, err := os.Stat(gone); gone == dir && len(c.left) > 0 != (err == nil) || gone == etc && err == nil {
-					t.Errorf("%s: %v", gone, err)
-				}
+				_, err := os.Stat(gone)
+				must.True(t, (gone != dir || len(c.left) > 0 == (err == nil)) && (gone != etc || err != nil), "%s: %v", gone, err)
 			}
 		})
 	}
@@ -137,30 +133,20 @@ func TestVersions_AreInOrder(t *testing.T) {
 	}
 	for i := 1; i < len(ordered); i++ {
 		a, b := release{version: ordered[i-1]}.debian(), release{version: ordered[i]}.debian()
-		if !versionForm.MatchString(ordered[i]) {
-			t.Errorf("%s is not a version", ordered[i])
-		}
-		if err := exec.Command(testkit.Program(t, "dpkg"), "--compare-versions", a, "lt", b).Run(); err != nil {
-			t.Errorf("%s is not before %s: %v", a, b, err)
-		}
+		must.True(t, versionForm.MatchString(ordered[i]), "%s is not a version", ordered[i])
+		must.OK(t, exec.Command(testkit.Program(t, "dpkg"), "--compare-versions", a, "lt", b).Run(), "%s before %s", a, b)
 	}
 	for _, bad := range []string{"1.2.3", "v1.2", "v1.2.3 ", "v1.2.3-a b", "", "v1.2.3\nx"} {
-		if versionForm.MatchString(bad) {
-			t.Errorf("%q is a version", bad)
-		}
+		must.True(t, !versionForm.MatchString(bad), "%q is a version", bad)
 	}
 }
 
 func TestParseTargets(t *testing.T) {
-	if all, err := parseTargets(""); err != nil || len(all) != 6 {
-		t.Errorf("%v, %v", all, err)
-	}
-	if some, err := parseTargets("windows/arm64,linux/amd64"); err != nil || !slices.Equal(some, []target{{"windows", "arm64"}, {"linux", "amd64"}}) {
-		t.Errorf("%v, %v", some, err)
-	}
-	if _, err := parseTargets("linux/riscv64"); err == nil || !strings.Contains(err.Error(), "darwin/arm64") {
-		t.Errorf("%v", err)
-	}
+	all, err := parseTargets("")
+	must.True(t, err == nil && len(all) == 6, "%v, %v", all, err)
+	some, err := parseTargets("windows/arm64,linux/amd64")
+	must.True(t, err == nil && slices.Equal(some, []target{{"windows", "arm64"}, {"linux", "amd64"}}), "%v, %v", some, err)
+	must.Fail(t, must.Err(parseTargets("linux/riscv64")), "darwin/arm64")
 }
 
 // Archives of the same files have the same bytes.
@@ -170,40 +156,31 @@ func TestArchives_AreReproducible(t *testing.T) {
 	for name, pack := range map[string]func([]member, time.Time) ([]byte, error){"tar": tarOf, "zip": zipOf} {
 		first, err1 := pack(members, date)
 		second, err2 := pack(members, date)
-		if err := errors.Join(err1, err2); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%s: the archives differ, %v", name, err)
-		}
+		err := errors.Join(err1, err2)
+		must.True(t, err == nil && bytes.Equal(first, second), "%s: the archives differ, %v", name, err)
 	}
 	packed, _ := tarOf(members, date)
 	z := must.Get(gzip.NewReader(bytes.NewReader(packed)))(t)
 	r := tar.NewReader(z)
 	for _, m := range members {
 		h, err := r.Next()
-		if err != nil || h.Name != "heed/"+m.name || h.Mode != m.mode || !h.ModTime.Equal(date) || h.Uid != 0 {
-			t.Errorf("%+v, %v", h, err)
-		}
+		must.True(t, err == nil && h.Name == "heed/"+m.name && h.Mode == m.mode && h.ModTime.Equal(date) && h.Uid == 0,
+			"%+v, %v", h, err)
 	}
 	packed, _ = zipOf(members, date)
 	zr, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
-	if err != nil || len(zr.File) != 2 || zr.File[0].Mode() != 0o755 {
-		t.Fatalf("%v", err)
-	}
-	f, err := zr.File[0].Open()
-	must.OK(t, err)
-	if text, err := io.ReadAll(f); string(text) != "program" {
-		t.Errorf("%q, %v", text, err)
-	}
+	must.Need(t, err == nil && len(zr.File) == 2 && zr.File[0].Mode() == 0o755, "%v", err)
+	f := must.Get(zr.File[0].Open())(t)
+	text, err := io.ReadAll(f)
+	must.True(t, string(text) == "program", "%q, %v", text, err)
 }
 
 // Every module that is linked into heed has its licence in the copyright file.
 func TestLicences_OfEverythingThatIsLinked(t *testing.T) {
 	root := testkit.Root(t)
 	modules, err := linkedModules(root)
-	if err != nil || len(modules) < 20 {
-		t.Fatalf("%d modules, %v", len(modules), err)
-	}
-	text, err := licences(root, modules)
-	must.OK(t, err)
+	must.Need(t, err == nil && len(modules) >= 20, "%d modules, %v", len(modules), err)
+	text := must.Get(licences(root, modules))(t)
 	for _, m := range modules {
 		must.Contain(t, string(text), "\n"+m.Path+" "+m.Version+", ", "the licence of %s is missing", m.Path)
 	}
@@ -214,9 +191,7 @@ func TestLicences_OfEverythingThatIsLinked(t *testing.T) {
 
 func TestLicences_AModuleWithoutOneIsAnError(t *testing.T) {
 	_, err := licences(testkit.Root(t), []module{{"example.org/unlicensed", "v1.0.0", t.TempDir()}})
-	if err == nil || !strings.Contains(err.Error(), "example.org/unlicensed v1.0.0") {
-		t.Errorf("%v", err)
-	}
+	must.Fail(t, err, "example.org/unlicensed v1.0.0")
 }
 
 func TestLicenceNames(t *testing.T) {

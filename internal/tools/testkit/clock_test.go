@@ -41,14 +41,11 @@ func TestHouse_NoVerdictDependsOnElapsedTime(t *testing.T) {
 		found[c.key] = append(found[c.key], c.what)
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		if timeCompared[key] == "" {
-			t.Errorf("%s compares times, and is not in timeCompared:\n\t%s", key, strings.Join(found[key], "\n\t"))
-		}
+		must.True(t, timeCompared[key] != "",
+			"%s compares times, and is not in timeCompared:\n\t%s", key, strings.Join(found[key], "\n\t"))
 	}
 	for key := range timeCompared {
-		if found[key] == nil {
-			t.Errorf("%s is in timeCompared, but compares no times", key)
-		}
+		must.True(t, found[key] != nil, "%s is in timeCompared, but compares no times", key)
 	}
 }
 
@@ -104,9 +101,7 @@ func goList(t *testing.T, args ...string) (all []testedPkg) {
 	var failed bytes.Buffer
 	cmd.Stderr = &failed
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, failed.String())
-	}
+	must.Need(t, err == nil, "go list: %v\n%s", err, failed.String())
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p testedPkg
 		must.OK(t, d.Decode(&p))

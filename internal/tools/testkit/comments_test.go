@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // fileName matches a name of a source file of this repository in a comment, also with folders.
@@ -50,9 +52,7 @@ func TestHouse_CommentsNameFilesThatExist(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || names < 50 {
-		t.Errorf("%d names found, %v", names, err)
-	}
+	must.True(t, err == nil && names >= 50, "%d names found, %v", names, err)
 }
 
 func exists(path string) bool {

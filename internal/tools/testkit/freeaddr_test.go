@@ -16,9 +16,8 @@ func TestFreeAddrIsTheTestsOwn(t *testing.T) {
 	addr := testkit.FreeAddr(t)
 	refused := func() {
 		t.Helper()
-		if _, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("%v; want connection refused", err)
-		}
+		_, err := net.Dial("tcp", addr)
+		must.True(t, errors.Is(err, syscall.ECONNREFUSED), "%v; want connection refused", err)
 	}
 	refused()
 	for range 2 {

@@ -30,13 +30,10 @@ func TestGauge_RecordsWhenAHeadArrived(t *testing.T) {
 		noted = c.(*stampedConn).arrived()
 		return noted.Before(read)
 	})
-	if noted.Before(before) {
-		t.Errorf("what was sent at %v or later is reported to have arrived at %v", before, noted)
-	}
+	must.True(t, !noted.Before(before), "what was sent at %v or later is reported to have arrived at %v", before, noted)
 	client.Close()
-	if n, err := c.Read(make([]byte, 5)); n != 0 || err != io.EOF {
-		t.Errorf("at the end Read = %d, %v", n, err)
-	}
+	n, err := c.Read(make([]byte, 5))
+	must.True(t, n == 0 && err == io.EOF, "at the end Read = %d, %v", n, err)
 }
 
 // Requests by all protocols are in the book, each with the site it is for.
@@ -52,11 +49,9 @@ func TestGauge_KeepsABookOfStarts(t *testing.T) {
 		resp.Body.Close()
 	}
 	pages := Pages(g.Starts(), "http://a.test")
-	if len(pages) != 2 || pages[0].Target != "/1" || pages[1].Target != "/2" || len(GapsOf(pages)) != 1 {
-		t.Errorf("of http://a.test the book has %+v", pages)
-	}
+	must.True(t, len(pages) == 2 && pages[0].Target == "/1" && pages[1].Target == "/2" && len(GapsOf(pages)) == 1,
+		"of http://a.test the book has %+v", pages)
 	secure := g.Await(t, 1, func(s Arrival) bool { return s.Scheme == "https" })
-	if len(secure) != 1 || secure[0].Host != "b.test" || secure[0].Proto != "HTTP/2.0" {
-		t.Errorf("of https the book has %+v", secure)
-	}
+	must.True(t, len(secure) == 1 && secure[0].Host == "b.test" && secure[0].Proto == "HTTP/2.0",
+		"of https the book has %+v", secure)
 }

@@ -63,13 +63,10 @@ func TestHouse_NumbersAreThoseOfTheTable(t *testing.T) {
 	}
 	want := strings.Split(Read(t, numbersFile), "\n")
 	for line := range strings.SplitSeq(table.String(), "\n") {
-		if !slices.Contains(want, line) {
-			t.Errorf("%s does not have this line, or another number; if it is meant, write it with -update:\n%s", numbersFile, line)
-		}
+		must.True(t, slices.Contains(want, line),
+			"%s does not have this line, or another number; if it is meant, write it with -update:\n%s", numbersFile, line)
 	}
-	if have := strings.Count(table.String(), "\n"); have != len(want)-1 {
-		t.Errorf("%s has %d lines, want %d", numbersFile, len(want)-1, have)
-	}
+	must.Equal(t, strings.Count(table.String(), "\n"), len(want)-1, "%s has %d lines, want", numbersFile, len(want)-1)
 }
 
 // next returns n rounded up to a multiple of step.

@@ -73,9 +73,7 @@ func packages(t *testing.T) []pkg {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...")
 	cmd.Dir = Root(t)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	must.OK(t, err, "go list")
 	var all []pkg
 	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
 		var p pkg
@@ -92,19 +90,14 @@ func TestHouse_ArrowsRunOneWay(t *testing.T) {
 	for _, p := range packages(t) {
 		room := roomOf(p.ImportPath)
 		floor := slices.Index(floors, room)
-		if floor < 0 {
-			t.Errorf("%s is in no room of the list of floors", p.ImportPath)
-		}
+		must.True(t, floor >= 0, "%s is in no room of the list of floors", p.ImportPath)
 		empty = slices.DeleteFunc(empty, func(other string) bool { return other == room })
 		for _, i := range p.Imports {
-			if (i == "heed" || strings.HasPrefix(i, "heed/")) && slices.Index(floors, roomOf(i)) > floor {
-				t.Errorf("%s imports %s, which is above it", p.ImportPath, i)
-			}
+			must.True(t, i != "heed" && !strings.HasPrefix(i, "heed/") || slices.Index(floors, roomOf(i)) <= floor,
+				"%s imports %s, which is above it", p.ImportPath, i)
 		}
 	}
-	if len(empty) > 0 {
-		t.Errorf("nothing is in %q", empty)
-	}
+	must.True(t, len(empty) == 0, "nothing is in %q", empty)
 }
 
 func TestHouse_OnlyTheStoreOfTheRecordReadsItWithSQL(t *testing.T) {
@@ -177,17 +170,14 @@ func TestHouse_GoproxyAndGoCacheAreImportedInExactlyOneFile(t *testing.T) {
 		}
 	}
 	for module, want := range map[string]string{"github.com/elazarl/goproxy": "heed/proxy/hook.go", "github.com/patrickmn/go-cache": "heed/cache/memory.go"} {
-		if !slices.Equal(files[module], []string{want}) {
-			t.Errorf("%s is imported by %q, want %s and nothing else", module, files[module], want)
-		}
+		must.True(t, slices.Equal(files[module], []string{want}),
+			"%s is imported by %q, want %s and nothing else", module, files[module], want)
 	}
 }
 
 func TestHouse_EveryExportedNameIsDocumented(t *testing.T) {
 	for _, p := range packages(t) {
-		if packageComment(t, p) == "" {
-			t.Errorf("%s has no package comment", p.ImportPath)
-		}
+		must.True(t, packageComment(t, p) != "", "%s has no package comment", p.ImportPath)
 		for _, name := range p.GoFiles {
 			for _, missing := range undocumented(t, filepath.Join(p.Dir, name)) {
 				t.Errorf("%s/%s: %s has no doc comment", p.ImportPath, name, missing)
@@ -219,9 +209,8 @@ func TestHouse_MethodsOfATypeAreTogether(t *testing.T) {
 		comment := strings.Join(strings.Fields(packageComment(t, p)), " ")
 		for of, n := range count {
 			reason := regexp.MustCompile(`\b` + of + `\b[^.]*\bmethods\b`)
-			if (n > 30 || len(files[of]) > 5) && !reason.MatchString(comment) {
-				t.Errorf("%s.%s has %d methods in %d files, and the package comment does not say why", p.ImportPath, of, n, len(files[of]))
-			}
+			must.True(t, n <= 30 && len(files[of]) <= 5 || reason.MatchString(comment),
+				"%s.%s has %d methods in %d files, and the package comment does not say why", p.ImportPath, of, n, len(files[of]))
 		}
 	}
 }

@@ -22,14 +22,10 @@ func newSite(t *testing.T) *testkit.Origin {
 func get(t *testing.T, client *http.Client, url string) (*http.Response, string) {
 	t.Helper()
 	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatalf("GET %s: %v", url, err)
-	}
+	must.OK(t, err, "GET %s", url)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatalf("reading %s: %v", url, err)
-	}
+	must.OK(t, err, "reading %s", url)
 	return resp, string(body)
 }
 
@@ -42,9 +38,7 @@ func TestOriginLogsEveryRequestInOrder(t *testing.T) {
 	get(t, o.Client(), "https://site.test/page.html")
 	get(t, o.Client(), o.URL("other.test", "/x"))
 	hits := o.Hits()
-	if len(hits) != 3 {
-		t.Fatalf("hits = %v, want 3", hits)
-	}
+	must.Need(t, len(hits) == 3, "hits = %v, want 3", hits)
 	for i, want := range []testkit.Hit{
 		{Host: "site.test", Scheme: "http", Proto: "HTTP/1.1", Target: "/page.html?q=1", Status: "200"},
 		{Host: "site.test", Scheme: "https", Proto: "HTTP/2.0", Target: "/page.html", Status: "200"},
@@ -53,7 +47,5 @@ func TestOriginLogsEveryRequestInOrder(t *testing.T) {
 		want.Method, want.Agent = "GET", hits[i].Agent
 		must.Equal(t, hits[i], want, "hit %d =", i)
 	}
-	if n := len(o.HitsOf("site.test", "/page.html")); n != 1 {
-		t.Errorf("hits of /page.html = %d, want 1", n)
-	}
+	must.Equal(t, len(o.HitsOf("site.test", "/page.html")), 1, "hits of /page.html")
 }

@@ -38,21 +38,14 @@ func TestHouse_EveryGoroutineAndTimerHasALimit(t *testing.T) {
 			return nil
 		}))
 	}
-	if len(found) == 0 {
-		t.Fatal("no goroutine and no timer was found")
-	}
+	must.Need(t, len(found) > 0, "no goroutine and no timer was found")
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		if started[key] == "" {
-			t.Errorf("%s is not in the list started: what bounds how many there are at a time?", key)
-		}
-		if found[key] > 1 {
-			t.Errorf("%s is there %d times; give each a function, so that each has its limit", key, found[key])
-		}
+		must.True(t, started[key] != "", "%s is not in the list started: what bounds how many there are at a time?", key)
+		must.True(t, found[key] <= 1,
+			"%s is there %d times; give each a function, so that each has its limit", key, found[key])
 	}
 	for key := range started {
-		if found[key] == 0 {
-			t.Errorf("%s is in the list started, and not in the source", key)
-		}
+		must.True(t, found[key] != 0, "%s is in the list started, and not in the source", key)
 	}
 }
 

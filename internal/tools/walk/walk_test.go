@@ -64,9 +64,8 @@ func start(t *testing.T) (h *testkit.Heed, client *http.Client, counts string) {
 	covered := filepath.Join(root, ".build", "testkit", "covered")
 	build := exec.Command("go", "build", "-cover", "-covermode=atomic", "-coverpkg=heed/...", "-o", covered, "./internal/tools/walk/covered")
 	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := build.CombinedOutput()
+	must.Need(t, err == nil, "%v\n%s", err, out)
 	site := testkit.Site{Name: "site.test", Robots: "User-agent: *\nDisallow: /no/\n", Files: map[string]string{}}
 	for n := range (windows + 1) * requests {
 		site.Files["/yes/"+strconv.Itoa(n)] = "hello\n"
@@ -105,9 +104,7 @@ func measure(t *testing.T, h *testkit.Heed, client *http.Client, counts, dir str
 			answer := must.Get(client.Get(last))(t)
 			_, _ = io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
-			if answer.StatusCode != status {
-				t.Fatalf("%s: %s", last, answer.Status)
-			}
+			must.Need(t, answer.StatusCode == status, "%s: %s", last, answer.Status)
 		}
 		h.AwaitURL(last)
 		tell(syscall.SIGUSR2)
@@ -131,9 +128,7 @@ func profile(t *testing.T, counts string) walked {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	written, err := filepath.Glob(filepath.Join(counts, "covcounters.*"))
-	if err != nil || len(written) != 1 {
-		t.Fatal(written, err)
-	}
+	must.Need(t, err == nil && len(written) == 1, "%v %v", written, err)
 	must.OK(t, os.Remove(written[0]))
 	w := walked{map[string]bool{}, map[string]bool{}}
 	lines := bufio.NewScanner(strings.NewReader(testkit.Read(t, text)))

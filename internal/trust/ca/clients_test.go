@@ -27,8 +27,7 @@ func serve(t *testing.T, a *Authority) string {
 	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go accept(l)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	must.OK(t, err)
+	_, port := must.Two(net.SplitHostPort(l.Addr().String()))(t)
 	return port
 }
 
@@ -108,9 +107,7 @@ func TestRFC5280_GoAcceptsLeaves(t *testing.T) {
 			for _, host := range []string{"example.com", longName} {
 				dialer := &net.Dialer{Timeout: testkit.Patience}
 				conn, err := tls.DialWithDialer(dialer, "tcp", "127.0.0.1:"+port, &tls.Config{ServerName: host, RootCAs: pool(t, a)})
-				if err != nil {
-					t.Fatalf("%s: %v", host, err)
-				}
+				must.OK(t, err, host)
 				conn.Close()
 			}
 		})

@@ -35,8 +35,7 @@ func newDir(t testing.TB) string {
 // open opens a fresh authority at the given time.
 func open(t testing.TB, now time.Time) *Authority {
 	t.Helper()
-	a := must.Get(Open(newDir(t), at(now)))(t)
-	return a
+	return must.Get(Open(newDir(t), at(now)))(t)
 }
 
 // leaf makes and parses a leaf.
@@ -51,9 +50,7 @@ func leaf(t testing.TB, a *Authority, host string) (*tls.Certificate, *x509.Cert
 func pool(t testing.TB, a *Authority) *x509.CertPool {
 	t.Helper()
 	p := x509.NewCertPool()
-	if !p.AppendCertsFromPEM(a.CertPEM()) {
-		t.Fatal("no certificate in CertPEM")
-	}
+	must.Need(t, p.AppendCertsFromPEM(a.CertPEM()), "no certificate in CertPEM")
 	return p
 }
 
@@ -115,9 +112,7 @@ func put(t testing.TB, path string, data []byte, mode os.FileMode) {
 // fails checks that an error is one line that holds every part.
 func fails(t *testing.T, err error, parts ...string) {
 	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one with %q", parts)
-	}
+	must.Need(t, err != nil, "no error, want one with %q", parts)
 	must.Lack(t, err.Error(), "\n", "not one line: %v", err)
 	for _, part := range parts {
 		must.Contain(t, err.Error(), part, "error %q does not say %q", err, part)
@@ -128,9 +123,7 @@ func fails(t *testing.T, err error, parts ...string) {
 func run(t *testing.T, wantOK bool, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()
-	if (err == nil) != wantOK {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
+	must.Need(t, (err == nil) == wantOK, "%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	return string(out)
 }
 

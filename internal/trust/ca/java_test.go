@@ -60,7 +60,6 @@ func TestKeytoolReadsTheTrustStore(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "trust.p12")
 	must.OK(t, WriteJavaTrustStore(store, a, nil))
 	out := run(t, true, keytool, "-list", "-keystore", store, "-storepass", "changeit", "-v")
-	if strings.Count(out, "trustedCertEntry") != 2 || !strings.Contains(out, Fingerprint(a.chain[0])) {
-		t.Errorf("not what was put in:\n%s", out)
-	}
+	must.True(t, strings.Count(out, "trustedCertEntry") == 2 && strings.Contains(out, Fingerprint(a.chain[0])),
+		"not what was put in:\n%s", out)
 }

@@ -18,16 +18,10 @@ func TestLeafCarriesExactlyOneName(t *testing.T) {
 	a := open(t, noon)
 	for _, host := range []string{"example.com", "localhost", "xn--bcher-kva.example", "a_b-c.test", longName, "192.0.2.7", "2001:db8::1"} {
 		_, c := leaf(t, a, host)
-		if n := len(c.DNSNames) + len(c.IPAddresses) + len(c.EmailAddresses) + len(c.URIs); n != 1 {
-			t.Errorf("%s: %d names", host, n)
-		}
+		must.Equal(t, len(c.DNSNames)+len(c.IPAddresses)+len(c.EmailAddresses)+len(c.URIs), 1, "%s: names", host)
 		_, err := c.Verify(x509.VerifyOptions{Roots: pool(t, a), DNSName: host, CurrentTime: noon})
-		if err != nil {
-			t.Errorf("%s: %v", host, err)
-		}
-		if c.VerifyHostname("www."+host) == nil {
-			t.Errorf("%s: valid for another name too", host)
-		}
+		must.OK(t, err, host)
+		must.True(t, c.VerifyHostname("www."+host) != nil, "%s: valid for another name too", host)
 	}
 }
 
@@ -37,21 +31,17 @@ func TestLeafRefusesWhatIsNotCanonical(t *testing.T) {
 		"", "Example.com", "example.com.", "a..b", ".a", "*.example.com", "example.com:443", "[::1]", "::1%eth0",
 		"2001:DB8::1", "::ffff:192.0.2.1", "bücher.example", "a b", "a/b", "a\x00b", strings.Repeat("a", 64), strings.Repeat("a.", 127) + "a",
 	} {
-		if _, err := a.Leaf(host); err == nil {
-			t.Errorf("Leaf(%q) made a certificate", host)
-		}
+		_, err := a.Leaf(host)
+		must.True(t, err != nil, "Leaf(%q) made a certificate", host)
 	}
 }
 
 func TestRFC5280_LeafSaysWhatItIsForAndWhoMadeIt(t *testing.T) {
 	a := open(t, noon)
 	_, c := leaf(t, a, "example.com")
-	if c.IsCA || c.KeyUsage != x509.KeyUsageDigitalSignature {
-		t.Error("not an end certificate for signatures only")
-	}
-	if len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
-		t.Errorf("extended key usage %v", c.ExtKeyUsage)
-	}
+	must.True(t, !c.IsCA && c.KeyUsage == x509.KeyUsageDigitalSignature, "not an end certificate for signatures only")
+	must.True(t, len(c.ExtKeyUsage) == 1 && c.ExtKeyUsage[0] == x509.ExtKeyUsageServerAuth,
+		"extended key usage %v", c.ExtKeyUsage)
 	must.Equal(t, string(c.AuthorityKeyId), string(a.chain[0].SubjectKeyId), "authority key identifier is not the CA's subject key identifier")
 }
 
@@ -72,21 +62,16 @@ func TestLeafStaysWithinItsAuthoritysTime(t *testing.T) {
 	must.OK(t, err)
 	ca := a.chain[0]
 	_, c := leaf(t, a, "start.test")
-	if c.NotBefore.Before(ca.NotBefore) || c.NotBefore.After(now.Add(-50*time.Minute)) {
-		t.Errorf("begins at %v, the CA at %v", c.NotBefore, ca.NotBefore)
-	}
-	if life := c.NotAfter.Sub(c.NotBefore); life < 30*24*time.Hour || life > 90*24*time.Hour {
-		t.Errorf("lives for %v", life)
-	}
+	must.True(t, !c.NotBefore.Before(ca.NotBefore) && !c.NotBefore.After(now.Add(-50*time.Minute)),
+		"begins at %v, the CA at %v", c.NotBefore, ca.NotBefore)
+	life := c.NotAfter.Sub(c.NotBefore)
+	must.True(t, life >= 30*24*time.Hour && life <= 90*24*time.Hour, "lives for %v", life)
 	now = a.NotAfter().Add(-time.Hour)
 	first, c := leaf(t, a, "end.test")
-	if !c.NotAfter.Equal(a.NotAfter()) {
-		t.Errorf("ends at %v, the CA at %v", c.NotAfter, a.NotAfter())
-	}
+	must.True(t, c.NotAfter.Equal(a.NotAfter()), "ends at %v, the CA at %v", c.NotAfter, a.NotAfter())
 	now = a.NotAfter()
-	if again, _ := leaf(t, a, "end.test"); again != first {
-		t.Error("a leaf that cannot be bettered was made anew")
-	}
+	again, _ := leaf(t, a, "end.test")
+	must.True(t, again == first, "a leaf that cannot be bettered was made anew")
 	now = now.Add(time.Second)
 	_, err = a.Leaf("end.test")
 	fails(t, err, "expired on", "heed ca renew")
@@ -98,14 +83,11 @@ func TestLeafIsMadeAnewWithAThirdOfItsLifeLeft(t *testing.T) {
 	first, c := leaf(t, a, "example.com")
 	third := c.NotAfter.Sub(c.NotBefore) / 3
 	now = c.NotAfter.Add(-third)
-	if again, _ := leaf(t, a, "example.com"); again != first {
-		t.Error("made anew too early")
-	}
+	again, _ := leaf(t, a, "example.com")
+	must.True(t, again == first, "made anew too early")
 	now = now.Add(time.Second)
 	second, _ := leaf(t, a, "example.com")
-	if second == first {
-		t.Error("not made anew")
-	}
+	must.True(t, second != first, "not made anew")
 }
 
 func TestOneMakingForAllWhoWait(t *testing.T) {
@@ -115,16 +97,13 @@ func TestOneMakingForAllWhoWait(t *testing.T) {
 	for i := range results {
 		clients.Go(func() {
 			var err error
-			if results[i], err = a.Leaf(fmt.Sprintf("site%d.test", i%4)); err != nil {
-				t.Error(err)
-			}
+			results[i], err = a.Leaf(fmt.Sprintf("site%d.test", i%4))
+			must.True(t, err == nil, "%v", err)
 		})
 	}
 	clients.Wait()
 	for i, r := range results {
-		if r != results[i%4] {
-			t.Fatalf("made anew for caller %d", i)
-		}
+		must.Need(t, r == results[i%4], "made anew for caller %d", i)
 	}
 }
 

@@ -53,9 +53,7 @@ func TestLoadTakesEveryFormOfKey(t *testing.T) {
 			certFile, keyFile := write(t, form.block, issue(t, "Example CA", nil, form.key, nil))
 			a := must.Get(Load(certFile, keyFile, at(noon)))(t)
 			_, c := leaf(t, a, "example.com")
-			if _, err := c.Verify(x509.VerifyOptions{Roots: pool(t, a), DNSName: "example.com", CurrentTime: noon}); err != nil {
-				t.Error(err)
-			}
+			must.Get(c.Verify(x509.VerifyOptions{Roots: pool(t, a), DNSName: "example.com", CurrentTime: noon}))(t)
 		})
 	}
 }
@@ -65,9 +63,7 @@ func TestLoadTakesCertificateAndKeyFromOneFile(t *testing.T) {
 	der := must.Get(x509.MarshalPKCS8PrivateKey(ca.key))(t)
 	both := filepath.Join(t.TempDir(), "both.pem")
 	put(t, both, append(pemOf(certificateBlock, ca.cert.Raw), pemOf("PRIVATE KEY", der)...), 0o600)
-	if _, err := Load(both, both, at(noon)); err != nil {
-		t.Error(err)
-	}
+	must.Get(Load(both, both, at(noon)))(t)
 }
 
 func TestRFC5280_IntermediatesGoOutWithTheLeafAndRootsDoNot(t *testing.T) {
@@ -79,15 +75,10 @@ func TestRFC5280_IntermediatesGoOutWithTheLeafAndRootsDoNot(t *testing.T) {
 	certFile, keyFile := write(t, nil, middle, root)
 	a := must.Get(Load(certFile, keyFile, at(noon)))(t)
 	cert, c := leaf(t, a, "example.com")
-	if len(cert.Certificate) != 2 || string(cert.Certificate[1]) != string(middle.cert.Raw) {
-		t.Errorf("%d certificates go out, want leaf and intermediate", len(cert.Certificate))
-	}
-	if !c.NotAfter.Equal(middle.cert.NotAfter) || a.DaysLeft(noon) != 7 {
-		t.Error("the leaf outlives the intermediate")
-	}
-	if n := len(certificates(a.CertPEM())); n != 2 {
-		t.Errorf("CertPEM has %d certificates", n)
-	}
+	must.True(t, len(cert.Certificate) == 2 && string(cert.Certificate[1]) == string(middle.cert.Raw),
+		"%d certificates go out, want leaf and intermediate", len(cert.Certificate))
+	must.True(t, c.NotAfter.Equal(middle.cert.NotAfter) && a.DaysLeft(noon) == 7, "the leaf outlives the intermediate")
+	must.Equal(t, len(certificates(a.CertPEM())), 2, "certificates in CertPEM")
 }
 
 func TestRFC5280_NameConstraintsAreKeptLeafByLeaf(t *testing.T) {

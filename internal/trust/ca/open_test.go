@@ -23,35 +23,24 @@ func TestRootIsMadeOnFirstUse(t *testing.T) {
 		must.Equal(t, info.Mode().Perm(), want, "mode of %s", file)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
-	if err != nil || len(left) != 0 {
-		t.Errorf("temporary files left: %v, %v", left, err)
-	}
-	again, err := Open(dir, at(noon))
-	must.OK(t, err)
+	must.True(t, err == nil && len(left) == 0, "temporary files left: %v, %v", left, err)
+	again := must.Get(Open(dir, at(noon)))(t)
 	must.Equal(t, Fingerprint(again.chain[0]), Fingerprint(a.chain[0]), "the second Open made another CA")
 }
 
 func TestRFC5280_RootMaySignOnlyEndCertificates(t *testing.T) {
 	root := open(t, noon).chain[0]
-	if !root.IsCA || !root.MaxPathLenZero || root.MaxPathLen != 0 {
-		t.Error("not a CA with path length 0")
-	}
+	must.True(t, root.IsCA && root.MaxPathLenZero && root.MaxPathLen == 0, "not a CA with path length 0")
 	must.Equal(t, root.KeyUsage, x509.KeyUsageCertSign|x509.KeyUsageCRLSign, "key usage")
-	if len(root.SubjectKeyId) == 0 || string(root.SubjectKeyId) != string(root.AuthorityKeyId) {
-		t.Error("no subject key identifier, or the authority's differs")
-	}
-	if _, ok := root.PublicKey.(*ecdsa.PublicKey); !ok {
-		t.Errorf("key is a %T", root.PublicKey)
-	}
-	if root.SerialNumber.BitLen() < 64 {
-		t.Errorf("serial number has %d bits only", root.SerialNumber.BitLen())
-	}
-	if got := root.NotAfter; !got.Equal(noon.Add(-time.Hour).AddDate(10, 0, 0)) {
-		t.Errorf("ends on %v", got)
-	}
-	if !strings.HasPrefix(root.Subject.CommonName, "heed local CA ") {
-		t.Errorf("common name %q is not recognisable", root.Subject.CommonName)
-	}
+	must.True(t, len(root.SubjectKeyId) > 0 && string(root.SubjectKeyId) == string(root.AuthorityKeyId),
+		"no subject key identifier, or the authority's differs")
+	_, ok := root.PublicKey.(*ecdsa.PublicKey)
+	must.True(t, ok, "key is a %T", root.PublicKey)
+	must.True(t, root.SerialNumber.BitLen() >= 64, "serial number has %d bits only", root.SerialNumber.BitLen())
+	got := root.NotAfter
+	must.True(t, got.Equal(noon.Add(-time.Hour).AddDate(10, 0, 0)), "ends on %v", got)
+	must.True(t, strings.HasPrefix(root.Subject.CommonName, "heed local CA "),
+		"common name %q is not recognisable", root.Subject.CommonName)
 }
 
 func TestManyStartsAtOnceMakeOneCA(t *testing.T) {
@@ -70,9 +59,7 @@ func TestManyStartsAtOnceMakeOneCA(t *testing.T) {
 	}
 	starts.Wait()
 	for _, p := range prints {
-		if p != prints[0] {
-			t.Fatal("several CAs were made")
-		}
+		must.Need(t, p == prints[0], "several CAs were made")
 	}
 }
 
@@ -99,17 +86,13 @@ func TestManyProcessesAtOnceMakeOneCA(t *testing.T) {
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(), "HEED_TEST_OPEN="+dir)
 			out, err := cmd.Output()
-			if err != nil {
-				t.Error(err)
-			}
+			must.True(t, err == nil, "%v", err)
 			prints[i] = string(out)
 		})
 	}
 	processes.Wait()
 	for _, p := range prints {
-		if p != prints[0] || p == "" {
-			t.Fatalf("several CAs were made: %q", prints)
-		}
+		must.Need(t, p == prints[0] && p != "", "several CAs were made: %q", prints)
 	}
 }
 
@@ -118,9 +101,7 @@ func TestAnInterruptedFirstUseIsContinued(t *testing.T) {
 	must.OK(t, currentPair(dir).createKey())
 	key := must.Get(readKey(currentPair(dir).key))(t)
 	a := must.Get(Open(dir, at(noon)))(t)
-	if !matches(key, a.chain[0]) {
-		t.Error("the key that was there is not the CA's")
-	}
+	must.True(t, matches(key, a.chain[0]), "the key that was there is not the CA's")
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {

@@ -24,14 +24,12 @@ func (c client) accepts(t *testing.T, a *Authority) bool {
 
 func renew(t *testing.T, dir string, now time.Time, switchNow bool) *Renewal {
 	t.Helper()
-	r := must.Get(Renew(dir, now, switchNow))(t)
-	return r
+	return must.Get(Renew(dir, now, switchNow))(t)
 }
 
 func reopen(t *testing.T, dir string, now time.Time) *Authority {
 	t.Helper()
-	a := must.Get(Open(dir, at(now)))(t)
-	return a
+	return must.Get(Open(dir, at(now)))(t)
 }
 
 func TestRenewalBreaksNoClientThatFollows(t *testing.T) {
@@ -40,35 +38,23 @@ func TestRenewalBreaksNoClientThatFollows(t *testing.T) {
 	early := trusting(t, running)
 
 	first := renew(t, dir, noon, false)
-	if first.Switched || first.NewFile != filepath.Join(dir, "ca-next.pem") {
-		t.Errorf("the first step: %+v", first)
-	}
-	if again := renew(t, dir, noon, false); again.Switched || !again.New.Equal(first.New) {
-		t.Error("a second call without the switch changed something")
-	}
+	must.True(t, !first.Switched && first.NewFile == filepath.Join(dir, "ca-next.pem"), "the first step: %+v", first)
+	again := renew(t, dir, noon, false)
+	must.True(t, !again.Switched && again.New.Equal(first.New), "a second call without the switch changed something")
 	restarted := reopen(t, dir, noon)
-	if !early.accepts(t, restarted) {
-		t.Error("a client broke before the switch")
-	}
+	must.True(t, early.accepts(t, restarted), "a client broke before the switch")
 	follower := trusting(t, running) // a running heed hands out the prepared root too
 
 	second := renew(t, dir, noon, true)
-	if !second.Switched || !second.New.Equal(first.New) || second.NewFile != running.CertPath() {
-		t.Errorf("the switch: %+v", second)
-	}
+	must.True(t, second.Switched && second.New.Equal(first.New) && second.NewFile == running.CertPath(),
+		"the switch: %+v", second)
 	switched := reopen(t, dir, noon)
-	if !switched.chain[0].Equal(first.New) {
-		t.Error("the new root does not sign")
-	}
-	if !follower.accepts(t, switched) || !follower.accepts(t, running) {
-		t.Error("a client that follows broke in the switch")
-	}
+	must.True(t, switched.chain[0].Equal(first.New), "the new root does not sign")
+	must.True(t, follower.accepts(t, switched) && follower.accepts(t, running), "a client that follows broke in the switch")
 	if late := trusting(t, switched); !late.accepts(t, switched) || !late.accepts(t, running) {
 		t.Error("a new client does not accept both a heed of before and one of after the switch")
 	}
-	if early.accepts(t, switched) {
-		t.Error("a client that never saw the new root accepts it: this test proves nothing")
-	}
+	must.True(t, !early.accepts(t, switched), "a client that never saw the new root accepts it: this test proves nothing")
 }
 
 func TestRenewalKeepsTheOldCertificateUntilItExpires(t *testing.T) {
@@ -77,17 +63,14 @@ func TestRenewalKeepsTheOldCertificateUntilItExpires(t *testing.T) {
 	later := noon.AddDate(9, 0, 0)
 	renew(t, dir, later, true)
 	roots := reopen(t, dir, later).Roots()
-	if len(roots) != 2 || roots[0].Replaced || !roots[1].Replaced || !roots[1].Cert.Equal(old.chain[0]) {
-		t.Errorf("roots after the switch: %+v", roots)
-	}
+	must.True(t, len(roots) == 2 && !roots[0].Replaced && roots[1].Replaced && roots[1].Cert.Equal(old.chain[0]),
+		"roots after the switch: %+v", roots)
 	holds(t, read(t, roots[1].File), old.chain[0])
-	if roots := reopen(t, dir, noon.AddDate(11, 0, 0)).Roots(); len(roots) != 1 {
-		t.Errorf("the expired root is still handed out: %d roots", len(roots))
-	}
+	roots = reopen(t, dir, noon.AddDate(11, 0, 0)).Roots()
+	must.True(t, len(roots) == 1, "the expired root is still handed out: %d roots", len(roots))
 	for _, key := range []string{"ca-next-key.pem", "ca-next.pem"} {
-		if _, err := os.Stat(filepath.Join(dir, key)); err == nil {
-			t.Errorf("%s is left over", key)
-		}
+		_, err := os.Stat(filepath.Join(dir, key))
+		must.True(t, err != nil, "%s is left over", key)
 	}
 }
 
@@ -95,21 +78,16 @@ func TestADeadRootIsSwitchedAtOnce(t *testing.T) {
 	dir := newDir(t)
 	reopen(t, dir, noon)
 	dead := noon.AddDate(11, 0, 0)
-	if r := renew(t, dir, dead, false); !r.Switched {
-		t.Error("only prepared, though no client accepts the old one")
-	}
+	r := renew(t, dir, dead, false)
+	must.True(t, r.Switched, "only prepared, though no client accepts the old one")
 	a := reopen(t, dir, dead)
-	if !trusting(t, a).accepts(t, a) {
-		t.Error("the new root does not work")
-	}
+	must.True(t, trusting(t, a).accepts(t, a), "the new root does not work")
 }
 
 func TestRenewMakesTheFirstRoot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ca")
 	r := renew(t, dir, noon, false)
-	if !r.Switched || !r.New.Equal(reopen(t, dir, noon).chain[0]) {
-		t.Errorf("%+v", r)
-	}
+	must.True(t, r.Switched && r.New.Equal(reopen(t, dir, noon).chain[0]), "%+v", r)
 }
 
 func TestAnInterruptedSwitchIsFinished(t *testing.T) {
@@ -124,9 +102,7 @@ func TestAnInterruptedSwitchIsFinished(t *testing.T) {
 			// The power fails after the key has moved and before the certificate has.
 			must.OK(t, os.Rename(nextPair(dir).key, currentPair(dir).key))
 			must.OK(t, finish(dir))
-			if !reopen(t, dir, noon).chain[0].Equal(r.New) {
-				t.Error("the switch was not finished")
-			}
+			must.True(t, reopen(t, dir, noon).chain[0].Equal(r.New), "the switch was not finished")
 		})
 	}
 }
@@ -141,6 +117,5 @@ func TestRenewSaysWhatIsWrong(t *testing.T) {
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	data := must.Get(os.ReadFile(path))(t)
-	return data
+	return must.Get(os.ReadFile(path))(t)
 }

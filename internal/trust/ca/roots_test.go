@@ -31,13 +31,9 @@ func onlyRoots(t *testing.T, roots ...*issued) (file string) {
 func holds(t *testing.T, text []byte, want ...*x509.Certificate) {
 	t.Helper()
 	got := certificates(text)
-	if len(got) != len(want) {
-		t.Fatalf("%d certificates, want %d", len(got), len(want))
-	}
+	must.Need(t, len(got) == len(want), "%d certificates, want %d", len(got), len(want))
 	for i := range got {
-		if !bytes.Equal(got[i], want[i].Raw) {
-			t.Errorf("certificate %d is not %s", i+1, want[i].Subject)
-		}
+		must.True(t, bytes.Equal(got[i], want[i].Raw), "certificate %d is not %s", i+1, want[i].Subject)
 	}
 }
 
@@ -83,9 +79,8 @@ func TestBundleFindsTheRootsOfThisSystem(t *testing.T) {
 	t.Setenv("SSL_CERT_DIR", "")
 	a := open(t, noon)
 	bundle := must.Get(Bundle(a, nil))(t)
-	if n := len(certificates(bundle)); n < 2 {
-		t.Errorf("%d certificates", n)
-	}
+	n := len(certificates(bundle))
+	must.True(t, n >= 2, "%d certificates", n)
 }
 
 func TestBundleSaysWhatIsMissing(t *testing.T) {
@@ -115,9 +110,8 @@ func TestBundleFileIsForEveryoneAndReplacedWhole(t *testing.T) {
 	must.OK(t, writeBundle(path, a))
 	data := must.Get(os.ReadFile(path))(t)
 	holds(t, data, one.cert, a.chain[0])
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
+	info, err := os.Stat(path)
+	must.True(t, err == nil && info.Mode().Perm() == 0o644, "mode %v, %v", info.Mode(), err)
 	fails(t, writeBundle(filepath.Join(path, "x"), a), "cannot be written")
 }
 
@@ -128,9 +122,7 @@ func TestSystemPoolHoldsTheExtraRoots(t *testing.T) {
 		c.IsCA, c.KeyUsage, c.DNSNames = false, x509.KeyUsageDigitalSignature, []string{"site.test"}
 	})
 	pool := must.Get(SystemPool(file))(t)
-	if _, err := site.cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: "site.test", CurrentTime: noon}); err != nil {
-		t.Error(err)
-	}
+	must.Get(site.cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: "site.test", CurrentTime: noon}))(t)
 	if without, err := SystemPool(); err != nil {
 		t.Error(err)
 	} else if _, err := site.cert.Verify(x509.VerifyOptions{Roots: without, DNSName: "site.test", CurrentTime: noon}); err == nil {

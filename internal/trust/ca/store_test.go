@@ -21,9 +21,7 @@ import (
 // became checks that there is one result, in this state, and returns it.
 func became(t *testing.T, results []Result, want State) Result {
 	t.Helper()
-	if len(results) != 1 || results[0].State != want {
-		t.Fatalf("results %+v, want one %v", results, want)
-	}
+	must.Need(t, len(results) == 1 && results[0].State == want, "results %+v, want one %v", results, want)
 	r := results[0]
 	if bad := want == Failed || want == Skipped; bad != (r.Advice != "") || bad && r.Why == "" || strings.Contains(r.Why+r.Advice, "\n") {
 		t.Errorf("%v with reason %q and cure %q", want, r.Why, r.Advice)
@@ -37,21 +35,14 @@ func story(t *testing.T, s Store, a *Authority, trusted func() bool) {
 	t.Helper()
 	stores, roots := []Store{s}, a.Roots()
 	became(t, Uninstall(stores, roots, false), Unchanged)
-	if planned := became(t, Install(stores, roots, true), Planned); planned.Why == "" {
-		t.Error("the dry run does not say what it would do")
-	}
-	if trusted() {
-		t.Error("a dry run changed the store")
-	}
+	planned := became(t, Install(stores, roots, true), Planned)
+	must.True(t, planned.Why != "", "the dry run does not say what it would do")
+	must.True(t, !trusted(), "a dry run changed the store")
 	became(t, Install(stores, roots, false), Done)
-	if !trusted() {
-		t.Error("not trusted after the installation")
-	}
+	must.True(t, trusted(), "not trusted after the installation")
 	became(t, Install(stores, roots, false), Unchanged)
 	became(t, Uninstall(stores, roots, false), Done)
-	if trusted() {
-		t.Error("still trusted after the removal")
-	}
+	must.True(t, !trusted(), "still trusted after the removal")
 	became(t, Uninstall(stores, roots, false), Unchanged)
 }
 
@@ -61,9 +52,7 @@ func TestNSSDatabaseOfABrowser(t *testing.T) {
 	m := ThisMachine()
 	m.home, m.getenv = home, func(string) string { return "" }
 	m.look = func(program string) (string, error) { return "", fs.ErrNotExist }
-	if n := len(m.nssStores()); n != 0 {
-		t.Fatalf("%d databases in an empty home", n)
-	}
+	must.Is(t, len(m.nssStores()), 0, "databases in an empty home")
 	// Today's Chromium, a profile that no list has, a directory that is no profile, and a link
 	// to one that was found.
 	for _, dir := range []string{".local/share/pki/nssdb", ".config/other/mozilla.firefox/profile", ".zen/abc", "work/nssdb"} {
@@ -98,9 +87,8 @@ func TestABrowserWithoutADatabaseIsNamed(t *testing.T) {
 	if len(got) != 1 || got[0].State != Skipped || got[0].Why != "chromium has none yet" || !strings.HasPrefix(got[0].Advice, "mkdir -p -m 700 ~/.pki/nssdb && certutil -N ") {
 		t.Errorf("%+v", got)
 	}
-	if got := Uninstall(m.nssStores(), a.Roots(), false); len(got) != 1 || got[0].State != Unchanged || got[0].Advice != "" {
-		t.Errorf("at the removal: %+v", got)
-	}
+	got = Uninstall(m.nssStores(), a.Roots(), false)
+	must.True(t, len(got) == 1 && got[0].State == Unchanged && got[0].Advice == "", "at the removal: %+v", got)
 }
 
 // The search for databases ends after a number of directories, and at a depth.
@@ -112,12 +100,9 @@ func TestTheSearchForDatabasesIsBounded(t *testing.T) {
 		must.OK(t, os.MkdirAll(dir, 0o700))
 		put(t, filepath.Join(dir, nssFile), nil, 0o600)
 		dirs, all := m.nssDirectories(maxNSSDirectories)
-		if len(dirs) != found || !all {
-			t.Errorf("at a depth of %d: %q, %v", depth, dirs, all)
-		}
-		if _, all := m.nssDirectories(5); all {
-			t.Error("more than 5 directories were searched")
-		}
+		must.True(t, len(dirs) == found && all, "at a depth of %d: %q, %v", depth, dirs, all)
+		_, all = m.nssDirectories(5)
+		must.True(t, !all, "more than 5 directories were searched")
 		must.OK(t, os.RemoveAll(filepath.Join(m.home, fmt.Sprint(".deep", depth))))
 	}
 }
@@ -138,9 +123,8 @@ func TestSystemStoreOfDebian(t *testing.T) {
 		inBundle := len(certificates(read(t, filepath.Join(etc, "ca-certificates.crt")))) == 2
 		links := must.Get(filepath.Glob(filepath.Join(etc, "*")))(t)
 		for _, link := range links {
-			if _, err := os.Stat(link); err != nil {
-				t.Errorf("a link to nothing is left: %v", err)
-			}
+			_, err := os.Stat(link)
+			must.True(t, err == nil, "a link to nothing is left: %v", err)
 		}
 		must.Equal(t, slices.Contains(links, filepath.Join(etc, alias(a.chain[0])+".pem")), inBundle, "bundle and links disagree: %v", links)
 		return inBundle
@@ -164,9 +148,7 @@ func TestJavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 	m := ThisMachine()
 	m.getenv = func(name string) string { return map[string]string{"JAVA_HOME": home}[name] }
 	stores := m.javaStores()
-	if len(stores) != 1 {
-		t.Fatalf("stores %+v", stores)
-	}
+	must.Need(t, len(stores) == 1, "stores %+v", stores)
 	list := func() (all []*x509.Certificate) { // without a JVM, which takes half a second
 		all = must.Get(pkcs12.DecodeTrustStore(read(t, file), javaPassword))(t)
 		return all
@@ -178,9 +160,8 @@ func TestJavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 	run(t, true, keytool, "-importcert", "-noprompt", "-alias", "debian:heed.pem", "-file", a.CertPath(), "-keystore", file, "-storepass", javaPassword)
 	became(t, Install(stores, a.Roots(), false), Unchanged)
 	became(t, Uninstall(stores, a.Roots(), false), Done)
-	if left := list(); len(left) != 1 || !left[0].Equal(other.cert) {
-		t.Error("another root was removed, or heed's is left")
-	}
+	left := list()
+	must.True(t, len(left) == 1 && left[0].Equal(other.cert), "another root was removed, or heed's is left")
 }
 
 func TestWithoutPermissionTheCommandsArePrinted(t *testing.T) {
@@ -195,17 +176,13 @@ func TestWithoutPermissionTheCommandsArePrinted(t *testing.T) {
 	stores := []Store{m.anchors(anchorPlace{"Test", dir, ".crt", []string{"true"}, []string{"true"}})}
 	r := became(t, Install(stores, a.Roots(), false), Skipped)
 	want := fmt.Sprintf(`sudo install -m 0644 %s '%s/%s.crt' && sudo true`, a.CertPath(), strings.ReplaceAll(dir, "'", `'\''`), alias(a.chain[0]))
-	if r.Advice != want {
-		t.Errorf("cure\n%s, want\n%s", r.Advice, want)
-	}
+	must.Equal(t, r.Advice, want, "cure")
 }
 
 func TestAMissingProgramIsNamedWithItsCure(t *testing.T) {
 	a := open(t, noon)
 	r := became(t, Install([]Store{{Name: "x", tool: "no-such-program", getTool: "install it"}}, a.Roots(), false), Skipped)
-	if !strings.Contains(r.Why, "no-such-program") || r.Advice != "install it" {
-		t.Errorf("%+v", r)
-	}
+	must.True(t, strings.Contains(r.Why, "no-such-program") && r.Advice == "install it", "%+v", r)
 }
 
 func TestAStoresFailureIsReportedAndTheNextIsDone(t *testing.T) {
@@ -221,13 +198,10 @@ func TestAStoresFailureIsReportedAndTheNextIsDone(t *testing.T) {
 		}
 	}
 	results := Install([]Store{store("first\nthe database is locked\n", errors.New("exit status 1")), store("", nil), store("no effect", nil)}, a.Roots(), false)
-	if len(results) != 3 || results[1].State != Done {
-		t.Fatalf("%+v", results)
-	}
+	must.Need(t, len(results) == 3 && results[1].State == Done, "%+v", results)
 	r := became(t, results[:1], Failed)
-	if r.Why != "trustit: exit status 1: the database is locked" || !strings.Contains(r.Advice, "trustit "+a.CertPath()) {
-		t.Errorf("%+v", r)
-	}
+	must.True(t, r.Why == "trustit: exit status 1: the database is locked" && strings.Contains(r.Advice, "trustit "+a.CertPath()),
+		"%+v", r)
 	became(t, results[1:2], Done)
 }
 
@@ -293,9 +267,7 @@ func TestCommandsOfMacOSAndWindows(t *testing.T) {
 			became(t, Install(stores, a.Roots(), false), Done)
 			became(t, Uninstall(stores, a.Roots(), false), Done)
 			all := strings.Join(r.calls, "\n")
-			if !strings.Contains(all, c.install) || !strings.Contains(all, c.uninstall) {
-				t.Errorf("commands were:\n%s", all)
-			}
+			must.True(t, strings.Contains(all, c.install) && strings.Contains(all, c.uninstall), "commands were:\n%s", all)
 		})
 	}
 }

@@ -24,14 +24,12 @@ const agentURL = "https://bots.example/news/keys.json"
 
 func newKey(t testing.TB, end time.Time) *Key {
 	t.Helper()
-	k := must.Get(NewKey(end))(t)
-	return k
+	return must.Get(NewKey(end))(t)
 }
 
 func newSigner(t testing.TB, k *Key) *Signer {
 	t.Helper()
-	s := must.Get(NewSigner(k, agentURL))(t)
-	return s
+	return must.Get(NewSigner(k, agentURL))(t)
 }
 
 // page is a request that is signed.
@@ -49,15 +47,11 @@ func TestKey_ItsFileIsReadAgain(t *testing.T) {
 	if err != nil || again.Thumbprint != k.Thumbprint || !again.NotAfter.Equal(now.Add(time.Hour)) || !again.private.Equal(k.private) {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	if bytes.Contains(k.JWK(), []byte(`"d"`)) || bytes.Count(k.File(), []byte("\n")) != 1 {
-		t.Errorf("public %s, file %s", k.JWK(), k.File())
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(k.private)
-	must.OK(t, err)
+	must.True(t, !bytes.Contains(k.JWK(), []byte(`"d"`)) && bytes.Count(k.File(), []byte("\n")) == 1,
+		"public %s, file %s", k.JWK(), k.File())
+	der := must.Get(x509.MarshalPKCS8PrivateKey(k.private))(t)
 	fromPEM, err := ParseKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	if err != nil || fromPEM.Thumbprint != k.Thumbprint {
-		t.Errorf("PKCS #8: %v", err)
-	}
+	must.True(t, err == nil && fromPEM.Thumbprint == k.Thumbprint, "PKCS #8: %v", err)
 }
 
 // What is no key is refused with a sentence that has nothing of the key in it.
@@ -98,9 +92,7 @@ func TestParseKey_RefusesWhatIsNoKey(t *testing.T) {
 	} {
 		_, err := ParseKey([]byte(c.text))
 		must.Equal(t, err, c.want, name)
-		if err != nil && strings.Contains(err.Error(), d(file)) {
-			t.Errorf("%s: the error contains the key: %v", name, err)
-		}
+		must.True(t, err == nil || !strings.Contains(err.Error(), d(file)), "%s: the error contains the key: %v", name, err)
 	}
 }
 
@@ -110,16 +102,13 @@ func TestSign_AVerifierFindsItValidForThisRequestAndThisMinute(t *testing.T) {
 	s, keys := newSigner(t, k), []ListedKey{{PublicKey: k.PublicKey}}
 	for _, form := range []Form{Dictionary, String} {
 		h := http.Header{"Accept": {"*/*"}}
-		if Signed(h) || !s.Sign(h, &page, form, now) || !Signed(h) {
-			t.Fatal("it was not signed")
-		}
+		must.Need(t, !Signed(h) && s.Sign(h, &page, form, now) && Signed(h), "it was not signed")
 		c := must.Get(Read(message(h)))(t)
 		if c.Agent != agentURL || c.Directory() != agentURL || c.form != form || fmt.Sprint(c.Covered[:3]) != `["@method" "@authority" "@path"]` {
 			t.Errorf("%+v", c)
 		}
-		if o, why := c.Verify(keys, now); o != Verified {
-			t.Fatalf("%s: %s", o, why)
-		}
+		o, why := c.Verify(keys, now)
+		must.Need(t, o == Verified, "%s: %s", o, why)
 		change := func(name string, change func(*Message)) {
 			m := message(h.Clone())
 			change(m)
@@ -148,18 +137,15 @@ func TestSign_AVerifierFindsItValidForThisRequestAndThisMinute(t *testing.T) {
 			m.Header["Signature-Input"] = append(m.Header["Signature-Input"], `sig1=("@authority");created=1;expires=2;keyid="x";tag="web-bot-auth"`)
 		})
 		for moment, want := range map[time.Duration]Outcome{-time.Second: Invalid, 59 * time.Second: Verified, time.Minute: Invalid} {
-			if o, _ := c.Verify(keys, now.Add(moment)); o != want {
-				t.Errorf("after %v: %s", moment, o)
-			}
+			o, _ := c.Verify(keys, now.Add(moment))
+			must.True(t, o == want, "after %v: %s", moment, o)
 		}
-		if o, _ := c.Verify(nil, now); o != Unverified {
-			t.Errorf("without the key: %s", o)
-		}
+		o, _ = c.Verify(nil, now)
+		must.True(t, o == Unverified, "without the key: %s", o)
 		ended := []ListedKey{{PublicKey: k.PublicKey}}
 		ended[0].NotAfter = now
-		if o, _ := c.Verify(ended, now); o != Invalid {
-			t.Errorf("by a key that has ended: %s", o)
-		}
+		o, _ = c.Verify(ended, now)
+		must.True(t, o == Invalid, "by a key that has ended: %s", o)
 	}
 }
 
@@ -171,9 +157,7 @@ func TestSign_EachSignatureIsAnother(t *testing.T) {
 	s.Sign(one, &page, Dictionary, now)
 	before := one.Get("Signature")
 	s.Sign(two, &page, Dictionary, now)
-	if one.Get("Signature") != before || two.Get("Signature") == before {
-		t.Error("two signatures are one")
-	}
+	must.True(t, one.Get("Signature") == before && two.Get("Signature") != before, "two signatures are one")
 	s.Sign(one, &page, String, now)
 	if len(one["Signature"]) != 1 || one.Get("Signature") == before || one.Get("Signature-Agent") != `"`+agentURL+`"` || two.Get("Signature-Agent") != `sig1="`+agentURL+`"` {
 		t.Errorf("%v, %v", one, two)
@@ -186,14 +170,10 @@ func TestSign_AKeyThatHasEndedSignsNothing(t *testing.T) {
 	k := newKey(t, now.Add(10*time.Second))
 	k.NotBefore = now
 	s, h := newSigner(t, k), http.Header{}
-	if s.Sign(h, &page, Dictionary, now.Add(-time.Second)) || Signed(h) {
-		t.Error("signed before the key begins")
-	}
+	must.True(t, !s.Sign(h, &page, Dictionary, now.Add(-time.Second)) && !Signed(h), "signed before the key begins")
 	s.Sign(h, &page, Dictionary, now)
 	must.Contain(t, h.Get("Signature-Input"), fmt.Sprintf(";expires=%d;", k.NotAfter.Unix()))
-	if s.Sign(h, &page, Dictionary, now.Add(10*time.Second)) || Signed(h) {
-		t.Error("signed after the key has ended")
-	}
+	must.True(t, !s.Sign(h, &page, Dictionary, now.Add(10*time.Second)) && !Signed(h), "signed after the key has ended")
 }
 
 func TestSign_InTheOlderFormAnOriginStandsForItsWellKnownPath(t *testing.T) {
@@ -203,9 +183,8 @@ func TestSign_InTheOlderFormAnOriginStandsForItsWellKnownPath(t *testing.T) {
 		h := http.Header{}
 		s.Sign(h, &page, form, now)
 		c, err := Read(message(h))
-		if err != nil || h.Get("Signature-Agent") != want || c.Directory() != s.Agent() {
-			t.Errorf("%s, %v", h.Get("Signature-Agent"), err)
-		}
+		must.True(t, err == nil && h.Get("Signature-Agent") == want && c.Directory() == s.Agent(),
+			"%s, %v", h.Get("Signature-Agent"), err)
 	}
 }
 
@@ -217,9 +196,8 @@ func TestCheckAgent(t *testing.T) {
 		"https://bots.example/#k": false, "https://bots.example/\"": false, "https://bots.example/a b": false, "https://bots.example/\n": false,
 		"https://bots.example/\\": false, "https://b\u00fcts.example/": false, "data:application/json,{}": false,
 	} {
-		if err := CheckAgent(text); (err == nil) != want {
-			t.Errorf("%q: %v", text, err)
-		}
+		err := CheckAgent(text)
+		must.True(t, (err == nil) == want, "%q: %v", text, err)
 	}
 }
 
@@ -268,13 +246,10 @@ func TestRead_RefusesWhatHeedDoesNotWrite(t *testing.T) {
 		"another tag":         {strings.Replace(whole, tag, "other", 1), agent, "sig1=:AAAA:", ErrUnsigned},
 	} {
 		_, err := Read(message(http.Header{"Signature-Input": {c.input}, "Signature-Agent": {c.agent}, "Signature": {c.value}}))
-		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
+		must.True(t, errors.Is(err, c.want), "%s: %v, want %v", name, err, c.want)
 	}
-	if _, err := Read(message(http.Header{})); err != ErrUnsigned {
-		t.Errorf("unsigned: %v", err)
-	}
+	_, err := Read(message(http.Header{}))
+	must.True(t, err == ErrUnsigned, "unsigned: %v", err)
 }
 
 func TestReadDirectory_RemarksOnWhatAVerifierRefuses(t *testing.T) {
@@ -308,9 +283,7 @@ func TestReadDirectory_RemarksOnWhatAVerifierRefuses(t *testing.T) {
 		} else {
 			got = strings.Join(l.Remarks, "; ")
 		}
-		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		must.True(t, (c.want != "" || got == "") && strings.Contains(got, c.want), "%s: %q, want %q", name, got, c.want)
 	}
 }
 
@@ -325,17 +298,13 @@ func TestNewDirectory_EachKeyProvesItself(t *testing.T) {
 	}
 	u, _ := url.Parse(agentURL)
 	l, err := ReadDirectory(u, h, d.Body, now)
-	if err != nil || len(l.Keys) != 2 || len(l.Remarks) > 0 {
-		t.Fatalf("%+v, %v", l, err)
-	}
+	must.Need(t, err == nil && len(l.Keys) == 2 && len(l.Remarks) == 0, "%+v, %v", l, err)
 	for i, k := range []*Key{one, two} {
 		if got := l.Keys[i]; got.Thumbprint != k.Thumbprint || got.Remark != "" || !got.NotAfter.Equal(k.NotAfter) || !got.Proven.Equal(now.AddDate(0, 0, 28)) {
 			t.Errorf("%d: %+v", i, got)
 		}
 	}
-	if bytes.Contains(d.Body, []byte(`"d"`)) {
-		t.Errorf("the private key is published: %s", d.Body)
-	}
+	must.True(t, !bytes.Contains(d.Body, []byte(`"d"`)), "the private key is published: %s", d.Body)
 }
 
 // FuzzRead: no header makes a verifier panic, and none is verified that was not signed.

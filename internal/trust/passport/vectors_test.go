@@ -25,9 +25,7 @@ func TestThumbprint(t *testing.T) {
 	t.Parallel()
 	j := jwk{Type: "OKP", Curve: "Ed25519", X: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
 	k, err := j.public()
-	if err != nil || k.Thumbprint != "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k" {
-		t.Errorf("%+v, %v", k, err)
-	}
+	must.True(t, err == nil && k.Thumbprint == "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "%+v, %v", k, err)
 	must.Equal(t, rfcKey(t).Thumbprint, "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "the key of RFC 9421 has the thumbprint")
 }
 
@@ -63,9 +61,8 @@ func TestVectors_ARequestIsSigned(t *testing.T) {
 	} {
 		k := rfcKey(t)
 		input, value := k.seal(c.base.build(nil, k.Thumbprint))
-		if input != c.input || value != c.value {
-			t.Errorf("%s: Signature-Input %s\nSignature %s\nwant %s\n%s", c.name, input, value, c.input, c.value)
-		}
+		must.True(t, input == c.input && value == c.value,
+			"%s: Signature-Input %s\nSignature %s\nwant %s\n%s", c.name, input, value, c.input, c.value)
 		// And a verifier finds it valid while it lasts.
 		m := &Message{Method: "GET", Scheme: "https", Authority: "Example.com:443", Target: "/foo?a", Header: http.Header{
 			"Signature-Agent": {c.field}, "Signature-Input": {"sig2=" + c.input}, "Signature": {"sig2=:" + c.value + ":"},
@@ -76,12 +73,10 @@ func TestVectors_ARequestIsSigned(t *testing.T) {
 			continue
 		}
 		keys := []ListedKey{{PublicKey: k.PublicKey}}
-		if o, why := claim.Verify(keys, time.Unix(1735689700, 0)); o != Verified || claim.Agent != "https://signature-agent.test" {
-			t.Errorf("%s: %s, %s", c.name, o, why)
-		}
-		if o, _ := claim.Verify(keys, time.Unix(c.base.expires, 0)); o != Invalid {
-			t.Errorf("%s: %s at its end", c.name, o)
-		}
+		o, why := claim.Verify(keys, time.Unix(1735689700, 0))
+		must.True(t, o == Verified && claim.Agent == "https://signature-agent.test", "%s: %s, %s", c.name, o, why)
+		o, _ = claim.Verify(keys, time.Unix(c.base.expires, 0))
+		must.True(t, o == Invalid, "%s: %s at its end", c.name, o)
 	}
 }
 
@@ -105,8 +100,7 @@ func TestVectors_ADirectoryIsSigned(t *testing.T) {
 	read := func(at string, h http.Header, body string, now int64) *Listed {
 		t.Helper()
 		u, _ := url.Parse(at)
-		l := must.Get(ReadDirectory(u, h, []byte(body), time.Unix(now, 0)))(t)
-		return l
+		return must.Get(ReadDirectory(u, h, []byte(body), time.Unix(now, 0)))(t)
 	}
 	const at, now = "https://signature-agent.test" + WellKnown, 1735689601
 	if l := read(at, h, body, now); l.Keys[0].Proven.Unix() != 4889289600 || len(l.Remarks) != 1 || !strings.Contains(l.Remarks[0], "RFC 9421") {
@@ -119,11 +113,8 @@ func TestVectors_ADirectoryIsSigned(t *testing.T) {
 		"after its end":     read(at, h, body, 4889289600),
 		"without signature": read(at, http.Header{}, body, now),
 	} {
-		if l.Keys[0].Remark == "" || !l.Keys[0].Proven.IsZero() {
-			t.Errorf("%s: the key counts as proven: %+v", name, l.Keys[0])
-		}
+		must.True(t, l.Keys[0].Remark != "" && l.Keys[0].Proven.IsZero(),
+			"%s: the key counts as proven: %+v", name, l.Keys[0])
 	}
-	if !json.Valid(d.Body) {
-		t.Error("no JSON")
-	}
+	must.True(t, json.Valid(d.Body), "no JSON")
 }

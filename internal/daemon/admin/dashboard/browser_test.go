@@ -42,9 +42,8 @@ type params map[string]any
 // own.
 func browser(t testing.TB) *tab {
 	t.Helper()
-	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Fatal("this test needs the Debian package chromium\nsh internal/tools/testkit/all.sh installs it")
-	}
+	_, err := exec.LookPath("chromium")
+	must.Need(t, err == nil, "this test needs the Debian package chromium\nsh internal/tools/testkit/all.sh installs it")
 	profile := t.TempDir()
 	cmd := exec.Command("chromium", "--remote-debugging-pipe", "--user-data-dir="+profile, "--headless", "--no-sandbox", "--disable-gpu",
 		"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -54,9 +53,7 @@ func browser(t testing.TB) *tab {
 	out, write := must.Two(os.Pipe())(t)
 	cmd.ExtraFiles = []*os.File{read, write} // its descriptors 3 and 4
 	testkit.NotOrphaned(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("chromium does not start: %v", err)
-	}
+	must.OK(t, cmd.Start(), "chromium does not start")
 	read.Close()
 	write.Close()
 	b := &tab{t: t, in: in, waiting: map[int]chan reply{}}
@@ -170,9 +167,7 @@ func (b *tab) open(url string) {
 	before := b.pages()
 	var opened struct{ ErrorText string }
 	b.call("Page.navigate", params{"url": url}, &opened)
-	if opened.ErrorText != "" {
-		b.t.Fatalf("%s: %s", url, opened.ErrorText)
-	}
+	must.Need(b.t, opened.ErrorText == "", "%s: %s", url, opened.ErrorText)
 	b.loads(before)
 }
 

@@ -23,9 +23,8 @@ func axe(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(testkit.Root(t), ".build/axe/node_modules/axe-core/axe.min.js")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("this test needs the npm package axe-core (%v)\nsh internal/tools/testkit/all.sh installs it", err)
-	}
+	must.Need(t, err == nil,
+		"this test needs the npm package axe-core (%v)\nsh internal/tools/testkit/all.sh installs it", err)
 	return string(text)
 }
 
@@ -78,12 +77,10 @@ func TestDashboard_IsFitForEveryReader(t *testing.T) {
 			tab.media(scheme)
 			tab.size(width)
 			tab.open(address + page)
-			if got := eval[int64](tab, "document.documentElement.scrollWidth"); got > width {
-				t.Errorf("%s is %d pixels wide in a window of %d", page, got, width)
-			}
-			if lang := eval[string](tab, "document.documentElement.lang + ' ' + document.querySelectorAll('h1').length"); lang != "en 1" {
-				t.Errorf("%s has the language and the number of titles %q", page, lang)
-			}
+			got := eval[int64](tab, "document.documentElement.scrollWidth")
+			must.True(t, got <= width, "%s is %d pixels wide in a window of %d", page, got, width)
+			lang := eval[string](tab, "document.documentElement.lang + ' ' + document.querySelectorAll('h1').length")
+			must.True(t, lang == "en 1", "%s has the language and the number of titles %q", page, lang)
 			if !testkit.Full && n%2 != i {
 				continue // by default each page is examined in one of them
 			}
@@ -93,21 +90,17 @@ func TestDashboard_IsFitForEveryReader(t *testing.T) {
 				}
 			}
 		}
-		if title := eval[string](tab, "document.title"); !strings.HasSuffix(title, " - heed") {
-			t.Errorf("%s: a script of a client has set the title %q", page, title)
-		}
+		title := eval[string](tab, "document.title")
+		must.True(t, strings.HasSuffix(title, " - heed"), "%s: a script of a client has set the title %q", page, title)
 	}
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	for _, r := range seen.requests {
-		if !strings.HasPrefix(r, address+"/") {
-			t.Errorf("a page requests %s", r)
-		}
+		must.True(t, strings.HasPrefix(r, address+"/"), "a page requests %s", r)
 	}
 	complaints := slices.DeleteFunc(seen.console, func(m string) bool { return strings.Contains(m, "a status of 404") }) // of the page that does not exist
-	if len(seen.requests) < 20 || len(complaints) > 0 {
-		t.Errorf("%d requests; the console has %q", len(seen.requests), complaints)
-	}
+	must.True(t, len(seen.requests) >= 20 && len(complaints) == 0,
+		"%d requests; the console has %q", len(seen.requests), complaints)
 }
 
 // audited returns what axe-core finds on the page.
@@ -142,15 +135,12 @@ func TestDashboard_IsKeptUpToDate(t *testing.T) {
 	eval[bool](tab, "window.loaded = true")
 	ask("/fresh/<i>one</i>")
 	tab.until(has("/fresh/<i>one</i>"))
-	if !eval[bool](tab, "window.loaded === true && document.querySelector('#live i') === null") {
-		t.Error("the page was loaded again, or markup was inserted")
-	}
+	must.True(t, eval[bool](tab, "window.loaded === true && document.querySelector('#live i') === null"),
+		"the page was loaded again, or markup was inserted")
 	tab.click("[data-live-control] button")
 	ask("/fresh/two")
 	tab.until("document.querySelector('[data-live-state]').textContent == 'paused'")
-	if eval[bool](tab, has("/fresh/two")) {
-		t.Error("a page that was paused has changed")
-	}
+	must.True(t, !eval[bool](tab, has("/fresh/two")), "a page that was paused has changed")
 	tab.click("[data-live-control] button")
 	tab.until(has("/fresh/two"))
 }
@@ -194,23 +184,19 @@ func TestDashboard_ReadsALimitedPartOfALargeRecord(t *testing.T) {
 		n, _ := strconv.Atoi(strings.ReplaceAll(found[1], ",", ""))
 		return n
 	}
-	if n := number("/clients", `The last ([0-9,]+) requests in the record, since`); testkit.Full != (n > 0) {
-		t.Errorf("a part of the record is counted, %d requests", n)
-	}
-	if n := number("/", `([0-9,]+)</strong><span>requests in the last 24 hours`); n < entries*9/10 || n > entries { // some decisions replace others
-		t.Errorf("%d requests were made before the start", n)
-	}
+	n := number("/clients", `The last ([0-9,]+) requests in the record, since`)
+	must.True(t, testkit.Full == (n > 0), "a part of the record is counted, %d requests", n)
+	n = number("/", `([0-9,]+)</strong><span>requests in the last 24 hours`)
+	must.True(t, n >= entries*9/10 && n <= entries, "%d requests were made before the start", n) // some decisions replace others
 	for path, most := range map[string]int{
 		"/decisions?q=nothing-has-this": 100_000, "/decisions?host=none.test&class=failed&within=24h": 100_000,
 		"/decisions?q=nothing-has-this&within=all": 1_000_000, "/decisions?class=failed&within=all&q=nothing-has-this": 1_000_000,
 	} {
-		if n := number(path, "Compared ([0-9,]+) decisions"); n < min(entries, most)*9/10 || n > most {
-			t.Errorf("%s compared %d decisions", path, n)
-		}
+		n := number(path, "Compared ([0-9,]+) decisions")
+		must.True(t, n >= min(entries, most)*9/10 && n <= most, "%s compared %d decisions", path, n)
 	}
-	if status, _ := get(t, address, "/decisions/"+lastID(t, address)); status != 200 {
-		t.Errorf("the page of a decision: %d", status)
-	}
+	status, _ := get(t, address, "/decisions/"+lastID(t, address))
+	must.True(t, status == 200, "the page of a decision: %d", status)
 }
 
 // lastID returns the id of the last decision.
@@ -218,9 +204,7 @@ func lastID(t testing.TB, address string) string {
 	t.Helper()
 	_, text := get(t, address, "/decisions?within=all")
 	_, after, ok := strings.Cut(text, `<a href="/decisions/`)
-	if !ok {
-		t.Fatal("no decision is listed")
-	}
+	must.Need(t, ok, "no decision is listed")
 	id, _, _ := strings.Cut(after, `"`)
 	must.Get(url.Parse(id))(t)
 	return id

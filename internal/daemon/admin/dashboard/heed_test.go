@@ -53,13 +53,11 @@ refuse_to = ["inside.test"]
 	tab.click("td.when a")
 	must.Equal(t, tab.text("mark")+": "+tab.text("#decided"), "NewsBot/2.1: Disallow: /private", "the decision is explained by")
 	tab.open(address + "/sites")
-	if text := tab.text("main"); !strings.Contains(text, "news.test") || !strings.Contains(text, "available") {
-		t.Errorf("the sites are\n%s", text)
-	}
+	text := tab.text("main")
+	must.True(t, strings.Contains(text, "news.test") && strings.Contains(text, "available"), "the sites are\n%s", text)
 	tab.open(address + "/clients")
-	if text := tab.text("main"); !strings.Contains(text, "127.0.0.1") || !strings.Contains(text, "newsbot") {
-		t.Errorf("the clients are\n%s", text)
-	}
+	text = tab.text("main")
+	must.True(t, strings.Contains(text, "127.0.0.1") && strings.Contains(text, "newsbot"), "the clients are\n%s", text)
 
 	tryOut := func(of string) (text string) {
 		tab.open(address + "/try")

@@ -38,9 +38,8 @@ func FuzzEvent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-		if got := read(event([]byte(text))); len(got) != 1 || got[0] != want {
-			t.Errorf("%q is read as %q", text, got)
-		}
+		got := read(event([]byte(text)))
+		must.True(t, len(got) == 1 && got[0] == want, "%q is read as %q", text, got)
 	})
 }
 

@@ -48,13 +48,10 @@ func TestAlerts_HaveAllThatIsNotWell(t *testing.T) {
 	s := &control.Status{Ending: true, Log: "full", Record: "no space", CA: control.CAStatus{DaysLeft: 3}, Reach: counts.Reach{Asked: 9, Failed: 8, Proxies: []counts.FailingProxy{{Name: "p.test:1", Err: "refused"}}}}
 	all := strings.Join(alerts(s, true), "\n")
 	for _, why := range append(s.NotReady(), s.Unwell()...) {
-		if strings.Count(all, why) != 1 {
-			t.Errorf("%q is %d times in\n%s", why, strings.Count(all, why), all)
-		}
+		must.True(t, strings.Count(all, why) == 1, "%q is %d times in\n%s", why, strings.Count(all, why), all)
 	}
-	if n := len(s.NotReady()) + len(s.Unwell()); n < 5 || len(alerts(s, true)) != n {
-		t.Errorf("%d reasons, and the banners\n%s", n, all)
-	}
+	n := len(s.NotReady()) + len(s.Unwell())
+	must.True(t, n >= 5 && len(alerts(s, true)) == n, "%d reasons, and the banners\n%s", n, all)
 }
 
 // The chart of a young heed begins at its start, that of one with an earlier record does not.
@@ -74,15 +71,12 @@ func TestSinceStart_BeginsAtTheStart(t *testing.T) {
 		if want == 96 {
 			first = noon.Add(-95 * counts.PeriodLength)
 		}
-		if len(got) != want || !got[0].from.Equal(first) {
-			t.Errorf("after %v: %d columns from %v, want %d", age, len(got), got[0].from, want)
-		}
+		must.True(t, len(got) == want && got[0].from.Equal(first),
+			"after %v: %d columns from %v, want %d", age, len(got), got[0].from, want)
 	}
 	before := day()
 	before[2].classes[reason.Allowed] = 1
-	if got := sinceStart(before, noon); len(got) != 94 {
-		t.Errorf("with an earlier record: %d columns", len(got))
-	}
+	must.Equal(t, len(sinceStart(before, noon)), 94, "columns with an earlier record")
 }
 
 // What differs from the defaults is marked in its own table only.
@@ -95,16 +89,12 @@ func TestSettingLines_MarkWhatWasChanged(t *testing.T) {
 			marked += string(rune('0'+i)) + l.Text
 		}
 	}
-	if marked != "3requests = 7" || len(lines) != 7 {
-		t.Errorf("%q of %d lines", marked, len(lines))
-	}
+	must.True(t, marked == "3requests = 7" && len(lines) == 7, "%q of %d lines", marked, len(lines))
 }
 
 // A list shows the wait for a turn, and no codes beside words.
 func TestRowOf_HasTheWaitAndNoCodes(t *testing.T) {
 	t.Parallel()
 	r := rowOf(&replay.Decision{Verdict: store.Verdict{Verdict: "allow", Reason: "no-rule"}, Waited: 1.234})
-	if r.Waited != "1.23s" || strings.ContainsAny(r.Why, "[]") || r.Why == "" {
-		t.Errorf("%q, %q", r.Waited, r.Why)
-	}
+	must.True(t, r.Waited == "1.23s" && !strings.ContainsAny(r.Why, "[]") && r.Why != "", "%q, %q", r.Waited, r.Why)
 }

@@ -65,16 +65,14 @@ func TestPages_MarkupOfClientsAndSitesIsInert(t *testing.T) {
 	}
 	for _, page := range pages {
 		status, text := get(t, address, page)
-		if want := map[bool]int{true: 404, false: 200}[page == "/no/such/page"]; status != want {
-			t.Errorf("%s: status %d\n%s", page, status, text)
-		}
+		want := map[bool]int{true: 404, false: 200}[page == "/no/such/page"]
+		must.True(t, status == want, "%s: status %d\n%s", page, status, text)
 		for _, bad := range []string{"<script>", "<img", "<b>", "<svg onload", "\u202e", "//other.test></script", "href=\"javascript:", "style=\"", "secret-of-upstream"} {
 			must.Lack(t, text, bad, "%s contains %q", page, bad)
 		}
 		must.Lack(t, text, "%253A", "%s has a link that is escaped twice", page)
-		if strings.Count(text, "<script") != 1 {
-			t.Errorf("%s has %d scripts, not its own alone", page, strings.Count(text, "<script"))
-		}
+		must.True(t, strings.Count(text, "<script") == 1,
+			"%s has %d scripts, not its own alone", page, strings.Count(text, "<script"))
 	}
 }
 
@@ -100,9 +98,7 @@ func TestDecision_IsExplainedAsHeedWhyDoes(t *testing.T) {
 	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	e := entries[1]
 	status, text := get(t, address, "/decisions/"+e.ID.String())
-	if status != 200 {
-		t.Fatalf("status %d\n%s", status, text)
-	}
+	must.Need(t, status == 200, "status %d\n%s", status, text)
 	record := must.Get(store.OpenRecord(path))(t)
 	x := explained(t, record, e.ID.String())
 	for _, step := range why.Recorded(x, nil, why.Words) {
@@ -113,13 +109,11 @@ func TestDecision_IsExplainedAsHeedWhyDoes(t *testing.T) {
 	for _, want := range []string{"<mark>NewsBot/1.0</mark>" + escaped(" (+https://bot.example/about)"), `class="decided" id="decided"><strong>Disallow: /private</strong>`, escaped(`# <script>document.title = "robots"</script>`)} {
 		must.Contain(t, text, want, "it lacks %s", want)
 	}
-	if status, file := get(t, address, "/decisions/"+e.ID.String()+"/robots.txt"); status != 200 || file != robots {
-		t.Errorf("its robots.txt is not what the site sent: %d %q", status, file)
-	}
+	status, file := get(t, address, "/decisions/"+e.ID.String()+"/robots.txt")
+	must.True(t, status == 200 && file == robots, "its robots.txt is not what the site sent: %d %q", status, file)
 	for path, want := range map[string]int{"/decisions/01a2": 404, "/decisions/00000000-0000-7000-8000-000000000000": 404, "/decisions/00000000-0000-7000-8000-000000000000/robots.txt": 404} {
-		if status, _ := get(t, address, path); status != want {
-			t.Errorf("%s: status %d", path, status)
-		}
+		status, _ := get(t, address, path)
+		must.True(t, status == want, "%s: status %d", path, status)
 	}
 }
 
@@ -156,14 +150,11 @@ func TestDecisions_AreFilteredAndSearched(t *testing.T) {
 				got = append(got, part[:36])
 			}
 		}
-		if status != 200 || !slices.Equal(got, want) {
-			t.Errorf("%s: %d %v, want %v", query, status, got, want)
-		}
+		must.True(t, status == 200 && slices.Equal(got, want), "%s: %d %v, want %v", query, status, got, want)
 	}
 	for query, want := range map[string]int{"class=good": 400, "from=yesterday": 400} {
-		if status, text := get(t, address, "/decisions?"+query); status != want || !strings.Contains(text, `class="warn"`) {
-			t.Errorf("%s: %d", query, status)
-		}
+		status, text := get(t, address, "/decisions?"+query)
+		must.True(t, status == want && strings.Contains(text, `class="warn"`), "%s: %d", query, status)
 	}
 	r := must.Get(http.Get(address + "/decisions?q=" + strings.ReplaceAll(all[2], "-", "")))(t)
 	r.Body.Close()
@@ -183,9 +174,8 @@ func TestOverview_CountsTheRecordAndWhatFollows(t *testing.T) {
 	h.counts.Ended(e)
 	must.OK(t, w.Complete())
 	address, _ := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
-	if _, text := get(t, address, "/"); !strings.Contains(text, "<strong>601</strong>") {
-		t.Error("the first page does not count 601 requests")
-	}
+	_, text := get(t, address, "/")
+	must.True(t, strings.Contains(text, "<strong>601</strong>"), "the first page does not count 601 requests")
 }
 
 func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
@@ -201,15 +191,12 @@ func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 	}
 	form := url.Values{"url": {"https://shop.test/private/x"}, "agent": {"NewsBot/2.1"}}
 	r, text := post(form)
-	if r.StatusCode != 200 || !strings.Contains(text, "<h2>Refused</h2>") {
-		t.Errorf("status %d\n%s", r.StatusCode, text)
-	}
+	must.True(t, r.StatusCode == 200 && strings.Contains(text, "<h2>Refused</h2>"), "status %d\n%s", r.StatusCode, text)
 	j := must.Get(h.Check(t.Context(), checkOf(form)))(t)
 	for _, step := range why.Judgement(j[0], nil) {
 		for _, line := range step.Lines {
-			if !strings.Contains(text, ">"+escaped(line)+"<") && !strings.Contains(line, "old") { // its age
-				t.Errorf("the page lacks %q", line)
-			}
+			must.True(t, strings.Contains(text, ">"+escaped(line)+"<") || strings.Contains(line, "old"),
+				"the page lacks %q", line) // its age
 		}
 	}
 	before := h.checked
@@ -252,9 +239,7 @@ func TestActions_NeedThePermissionOfTheRequest(t *testing.T) {
 		must.Equal(t, post(mayNot, action, of, ""), 403, "%s without permission", action)
 		must.Equal(t, post(may, action, of, "http://other.test"), 403, "%s from a page of another site", action)
 	}
-	if len(h.acts) > 0 {
-		t.Errorf("done: %v", h.acts)
-	}
+	must.True(t, len(h.acts) == 0, "done: %v", h.acts)
 	var want []string
 	for action, of := range actions {
 		must.Equal(t, post(may, action, of, may), 303, action)
@@ -262,9 +247,8 @@ func TestActions_NeedThePermissionOfTheRequest(t *testing.T) {
 	}
 	must.Equal(t, fmt.Sprint(h.acts), fmt.Sprint(want), "done")
 	must.Equal(t, post(may, "no-such-action", "", may), 404, "an unknown action")
-	if _, text := get(t, mayNot, "/settings"); strings.Contains(text, "/actions/") {
-		t.Error("a button is shown that may not be used")
-	}
+	_, text := get(t, mayNot, "/settings")
+	must.True(t, !strings.Contains(text, "/actions/"), "a button is shown that may not be used")
 }
 
 func TestSettings_HaveExceptionsWithTheirEnd(t *testing.T) {
@@ -293,9 +277,8 @@ func TestManual_HasEveryTopic(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"/manual/no", "/manual/..%2f..%2fproxy.toml", "/assets/..%2fpages%2flayout.html", "/assets/%2e%2e/dashboard.go"} {
-		if status, _ := get(t, address, bad); status != 404 {
-			t.Errorf("%s: status %d", bad, status)
-		}
+		status, _ := get(t, address, bad)
+		must.True(t, status == 404, "%s: status %d", bad, status)
 	}
 }
 

@@ -231,8 +231,7 @@ var hostile = []struct{ agent, target string }{
 // explained is the decision with an id as replay explains it.
 func explained(t testing.TB, record *store.Record, id string) *replay.Explained {
 	t.Helper()
-	x := must.Get(replay.ExplainID(t.Context(), record, config.RecordedRules, id))(t)
-	return x
+	return must.Get(replay.ExplainID(t.Context(), record, config.RecordedRules, id))(t)
 }
 
 func checkOf(form url.Values) *control.CheckRequest {

@@ -53,15 +53,11 @@ func TestStreams_AreBounded(t *testing.T) {
 			t.Fatalf("status %d", status)
 		}
 	}
-	if served != 64 || refused != 936 {
-		t.Errorf("%d streams are served and %d refused", served, refused)
-	}
-	if n := runtime.NumGoroutine() - before; n > 4*served {
-		t.Errorf("%d goroutines serve %d streams", n, served)
-	}
-	if status, _ := get(t, address, "/"); status != 200 {
-		t.Errorf("a page meanwhile: %d", status)
-	}
+	must.True(t, served == 64 && refused == 936, "%d streams are served and %d refused", served, refused)
+	n := runtime.NumGoroutine() - before
+	must.True(t, n <= 4*served, "%d goroutines serve %d streams", n, served)
+	status, _ := get(t, address, "/")
+	must.True(t, status == 200, "a page meanwhile: %d", status)
 	for _, c := range open {
 		c.Close()
 	}
@@ -71,9 +67,8 @@ func TestStreams_AreBounded(t *testing.T) {
 		return status == 200
 	})
 	d.Close()
-	if status, _, _ := stream(t, address, "/live/overview"); status != 503 {
-		t.Errorf("after Close a stream is answered with %d", status)
-	}
+	status, _, _ = stream(t, address, "/live/overview")
+	must.True(t, status == 503, "after Close a stream is answered with %d", status)
 }
 
 // An event is a state of the page in HTML; Close ends the stream.
@@ -82,27 +77,21 @@ func TestStreams_SendTheStateOfThePage(t *testing.T) {
 	h, path, entries := visited(t)
 	address, d := serve(t, dashboard.Options{Heed: h.heed(), Record: path})
 	status, _, rest := stream(t, address, "/live/decisions")
-	if status != 200 {
-		t.Fatalf("status %d", status)
-	}
+	must.Need(t, status == 200, "status %d", status)
 	var event strings.Builder
 	for {
 		line := must.Get(rest.ReadString('\n'))(t)
 		if line == "\n" {
 			break
 		}
-		if !strings.HasPrefix(line, "data: ") {
-			t.Fatalf("the event has the line %q", line)
-		}
+		must.Need(t, strings.HasPrefix(line, "data: "), "the event has the line %q", line)
 		event.WriteString(line)
 	}
-	if !strings.Contains(event.String(), entries[3].ID.String()) || strings.Contains(event.String(), "<script") {
-		t.Errorf("the event is\n%s", event.String())
-	}
+	must.True(t, strings.Contains(event.String(), entries[3].ID.String()) && !strings.Contains(event.String(), "<script"),
+		"the event is\n%s", event.String())
 	d.Close()
-	if _, err := io.Copy(io.Discard, rest); err != nil {
-		t.Errorf("after Close the stream ends with %v", err)
-	}
+	_, err := io.Copy(io.Discard, rest)
+	must.True(t, err == nil, "after Close the stream ends with %v", err)
 }
 
 // A stream ends with the credentials that it was opened with, also when its page does not
@@ -117,9 +106,8 @@ func TestStreams_EndWhenTheyAreNotAdmitted(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	withdrawn.Store(true)
-	if _, err := io.Copy(io.Discard, rest); err != nil {
-		t.Errorf("it ends with %v", err)
-	}
+	_, err := io.Copy(io.Discard, rest)
+	must.True(t, err == nil, "it ends with %v", err)
 }
 
 // A reader that takes nothing is disconnected when it does not take one event in time: it

@@ -47,8 +47,7 @@ const priced = `<rsl xmlns="https://rslstandard.org/rsl"%s><content url="/"><lic
 func origin(t *testing.T, address string) rules.Origin {
 	t.Helper()
 	u := must.Get(url.Parse(address))(t)
-	o := must.Get(rules.OriginOf(u))(t)
-	return o
+	return must.Get(rules.OriginOf(u))(t)
 }
 
 // A document is requested once for all that wait for it, and again when it is too old.
@@ -75,22 +74,17 @@ func TestDocuments_EachIsRequestedOncePerLifetime(t *testing.T) {
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
-					if got := d.Licence(t.Context(), "", address, nil); (got.Err == nil) != (c.status == 200) {
-						t.Errorf("%s: %+v", c.name, got)
-					}
+					got := d.Licence(t.Context(), "", address, nil)
+					must.True(t, (got.Err == nil) == (c.status == 200), "%s: %+v", c.name, got)
 				})
 			}
 			all.Wait()
 			testkit.Advance(c.valid - 2*time.Second)
 			d.Licence(t.Context(), "", address, nil)
-			if n := site.times(address); n != 1 {
-				t.Errorf("%s: requested %d times while it is valid", c.name, n)
-			}
+			must.Equal(t, site.times(address), 1, "%s: requests while it is valid", c.name)
 			testkit.Advance(3 * time.Second)
 			d.Licence(t.Context(), "", address, nil)
-			if n := site.times(address); n != 2 {
-				t.Errorf("%s: requested %d times after that", c.name, n)
-			}
+			must.Equal(t, site.times(address), 2, "%s: requests after that", c.name)
 		})
 	}
 }
@@ -108,9 +102,8 @@ func TestDocuments_AClientDoesNotWaitForASiteThatDoesNotAnswer(t *testing.T) {
 		if why := unread(t, d.TDMRep(ctx, origin(t, "https://site.test/"), nil)); why != "tdmrep.json cannot be read: it did not arrive in time" || time.Since(began) != time.Second {
 			t.Errorf("%s after %v", why, time.Since(began))
 		}
-		if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil || time.Since(began) != time.Second+MaxTime {
-			t.Errorf("%v after %v", got.Err, time.Since(began))
-		}
+		got := d.Licence(t.Context(), "", "https://site.test/x", nil)
+		must.True(t, got.Err != nil && time.Since(began) == time.Second+MaxTime, "%v after %v", got.Err, time.Since(began))
 	})
 }
 
@@ -127,9 +120,8 @@ func TestDocuments_HostileOnesCannotBeRead(t *testing.T) {
 		d := &Documents{Site: &answers{respond: func(_ context.Context, _ *url.URL, most int) (int, []byte, error) {
 			return http.StatusOK, []byte(body)[:min(len(body), most)], nil
 		}}}
-		if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil || got.Document != nil {
-			t.Errorf("%s: %+v", name, got)
-		}
+		got := d.Licence(t.Context(), "", "https://site.test/x", nil)
+		must.True(t, got.Err != nil && got.Document == nil, "%s: %+v", name, got)
 		if got := d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil); got != nil {
 			t.Errorf("%s as TDMRep: %+v", name, got)
 		}
@@ -139,12 +131,10 @@ func TestDocuments_HostileOnesCannotBeRead(t *testing.T) {
 func TestDocuments_AFaultIsNoPermission(t *testing.T) {
 	t.Parallel()
 	d := &Documents{Site: &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) { panic("a fault") }}}
-	if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil {
-		t.Errorf("%+v", got)
-	}
-	if why := unread(t, d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)); why == "" {
-		t.Error("there is no TDMRep file")
-	}
+	got := d.Licence(t.Context(), "", "https://site.test/x", nil)
+	must.True(t, got.Err != nil, "%+v", got)
+	why := unread(t, d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil))
+	must.True(t, why != "", "there is no TDMRep file")
 }
 
 // unread returns why a TDMRep file was not read; empty when it was, or there is none.
@@ -183,14 +173,10 @@ func TestDocuments_ATDMRepFileThatWasNotHad(t *testing.T) {
 			must.Equal(t, unread(t, d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)), want, "%d", status)
 			testkit.Advance(c.valid - time.Second)
 			d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)
-			if n := site.times("https://site.test" + signal.TDMRepPath); n != 1 {
-				t.Errorf("%d: requested %d times while it is valid", status, n)
-			}
+			must.Equal(t, site.times("https://site.test"+signal.TDMRepPath), 1, "%d: requests while it is valid", status)
 			testkit.Advance(2 * time.Second)
 			d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil)
-			if n := site.times("https://site.test" + signal.TDMRepPath); n != 2 {
-				t.Errorf("%d: requested %d times after that", status, n)
-			}
+			must.Equal(t, site.times("https://site.test"+signal.TDMRepPath), 2, "%d: requests after that", status)
 		})
 	}
 }
@@ -207,9 +193,7 @@ func TestDocuments_ATDMRepFileIsReadOnce(t *testing.T) {
 		v := signal.Judge(signal.Input{Origin: o, Target: rules.NewTarget("/page"), Crawl: true, TDMRep: file, Now: time.Now()})
 		must.Equal(t, v.Of(signal.TDM), signal.Disallow, "%+v", v)
 	}
-	if n := site.times("https://site.test:8443/.well-known/tdmrep.json"); n != 1 {
-		t.Errorf("requested %d times", n)
-	}
+	must.Equal(t, site.times("https://site.test:8443/.well-known/tdmrep.json"), 1, "requests")
 }
 
 // A purge of a site forgets its TDMRep file, its licences, and those that it names on other
@@ -235,20 +219,16 @@ func TestDocuments_APurgeForgetsAllOfASite(t *testing.T) {
 		d.Robots(t.Context(), "site.test", other, rules.Standard)
 	}
 	ask()
-	if n := len(d.List(o)); n != 4 || len(d.List(rules.Origin{})) != 6 {
-		t.Errorf("%d documents of the site are listed, want 4: %+v", n, d.List(o))
-	}
-	if !d.Purge(o) || len(d.List(o)) != 0 || len(d.List(rules.Origin{})) != 2 || d.Purge(o) {
-		t.Errorf("after the purge %+v", d.List(rules.Origin{}))
-	}
+	n := len(d.List(o))
+	must.True(t, n == 4 && len(d.List(rules.Origin{})) == 6, "%d documents of the site are listed, want 4: %+v", n, d.List(o))
+	must.True(t, d.Purge(o) && len(d.List(o)) == 0 && len(d.List(rules.Origin{})) == 2 && !d.Purge(o),
+		"after the purge %+v", d.List(rules.Origin{}))
 	ask()
 	for address, want := range map[string]int{
 		"https://site.test/.well-known/tdmrep.json": 2, "https://site.test/own.xml": 2, "https://licences.test/named.xml": 3,
 		"https://licences.test/robots.txt": 2, "https://licences.test/.well-known/tdmrep.json": 1,
 	} {
-		if n := site.times(address); n != want {
-			t.Errorf("%s: requested %d times, want %d", address, n, want)
-		}
+		must.Equal(t, site.times(address), want, "requests of %s", address)
 	}
 	done := make(chan bool)
 	go func() { d.Licence(t.Context(), "", "https://site.test/slow.xml", nil); close(done) }()
@@ -256,7 +236,5 @@ func TestDocuments_APurgeForgetsAllOfASite(t *testing.T) {
 	d.Purge(o)
 	proceed <- true
 	<-done
-	if all := d.List(o); len(all) != 0 {
-		t.Errorf("kept although it began before the purge: %+v", all)
-	}
+	must.Same(t, d.List(o), nil, "kept although it began before the purge")
 }

@@ -25,8 +25,7 @@ func document(content, inner string) []byte {
 
 func site(t *testing.T) rules.Origin {
 	t.Helper()
-	o := must.Get(rules.ParseOrigin("https", "site.example"))(t)
-	return o
+	return must.Get(rules.ParseOrigin("https", "site.example"))(t)
 }
 
 // terms returns the terms of a document for a page whose target has one reading.
@@ -169,9 +168,8 @@ func TestRSL_TermsQuoteTheLicence(t *testing.T) {
 	t.Parallel()
 	d := must.Get(licence.Parse(document(`url="/"`, "<license>\n  <permits type=\"usage\">search</permits>\n</license>")))(t)
 	got := terms(d, site(t), "/", licence.Search)
-	if got.Line != 4 || got.Text != `<license> <permits type="usage">search</permits> </license>` {
-		t.Errorf("line %d: %s", got.Line, got.Text)
-	}
+	must.True(t, got.Line == 4 && got.Text == `<license> <permits type="usage">search</permits> </license>`,
+		"line %d: %s", got.Line, got.Text)
 }
 
 func TestRSL_ACopyLastsForMaxAge(t *testing.T) {
@@ -181,9 +179,7 @@ func TestRSL_ACopyLastsForMaxAge(t *testing.T) {
 		`max-age="400"`: licence.MaxAge, `max-age="0"`: 24 * time.Hour, `max-age="-1"`: 24 * time.Hour, `max-age="soon"`: 24 * time.Hour,
 	} {
 		d, err := licence.Parse([]byte(`<rsl ` + attribute + `><content url="/"/></rsl>`))
-		if err != nil || d.Age() != want {
-			t.Errorf("%s: %v", attribute, err)
-		}
+		must.True(t, err == nil && d.Age() == want, "%s: %v", attribute, err)
 	}
 }
 
@@ -210,9 +206,7 @@ func TestRSL_DocumentsThatAreNotRead(t *testing.T) {
 		"two encodings at odd": {"<?xml version=\"1.0\" encoding=\"UTF-16\"?><rsl><content url=\"/\"/></rsl>", nil},
 	} {
 		d, err := licence.Parse([]byte(c.body))
-		if err == nil || d != nil || c.want != nil && !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		must.True(t, err != nil && d == nil && (c.want == nil || errors.Is(err, c.want)), "%s: %v", name, err)
 	}
 }
 
@@ -220,12 +214,10 @@ func TestRSL_DocumentsInOtherEncodings(t *testing.T) {
 	t.Parallel()
 	body := "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<!-- caf\xe9 --><rsl><content url=\"/\"><license><permits>all</permits><legal>\xa9 caf\xe9</legal></license></content></rsl>"
 	d := must.Get(licence.Parse([]byte(body)))(t)
-	if got := terms(d, site(t), "/", licence.Search); got.Verdict != licence.Allow || !strings.Contains(got.Text, "© café") {
-		t.Errorf("%+v", got)
-	}
-	if _, err := licence.Parse([]byte("\xEF\xBB\xBF<rsl><content url=\"/\"/></rsl>")); err != nil {
-		t.Errorf("with a byte order mark: %v", err)
-	}
+	got := terms(d, site(t), "/", licence.Search)
+	must.True(t, got.Verdict == licence.Allow && strings.Contains(got.Text, "© café"), "%+v", got)
+	_, err := licence.Parse([]byte("\xEF\xBB\xBF<rsl><content url=\"/\"/></rsl>"))
+	must.True(t, err == nil, "with a byte order mark: %v", err)
 }
 
 func FuzzParse(f *testing.F) {
@@ -235,21 +227,16 @@ func FuzzParse(f *testing.F) {
 	o, _ := rules.ParseOrigin("https", "site.example")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		d, err := licence.Parse(body)
-		if (d == nil) == (err == nil) {
-			t.Fatalf("%v and %v", d, err)
-		}
+		must.Need(t, (d == nil) != (err == nil), "%v and %v", d, err)
 		if err != nil {
 			return
 		}
 		for _, usage := range []licence.Usage{licence.Search, licence.AIInput, licence.AITrain, licence.AIIndex} {
 			got := terms(d, o, "/a?b", usage)
-			if got.Verdict == licence.Disallow && got.Unmet != "" || len(got.Text) > safetext.MaxExcerpt {
-				t.Errorf("%s: %+v", usage, got)
-			}
+			must.True(t, (got.Verdict != licence.Disallow || got.Unmet == "") && len(got.Text) <= safetext.MaxExcerpt,
+				"%s: %+v", usage, got)
 		}
-		if d.Age() < 24*time.Hour || d.Age() > licence.MaxAge {
-			t.Error(d.Age())
-		}
+		must.True(t, d.Age() >= 24*time.Hour && d.Age() <= licence.MaxAge, "%v", d.Age())
 	})
 }
 

@@ -3,6 +3,8 @@ package page
 import (
 	"net/http"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // A tag that is written in another way is not overlooked, although most tags are read no
@@ -19,14 +21,12 @@ func TestScanner_UnusualSpellingsAreElements(t *testing.T) {
 		for _, wanted := range [][]string{nil, {"robots"}} {
 			s := NewScanner(http.Header{"Content-Type": {"text/html; charset=utf-8"}}, wanted)
 			_, _ = s.Write([]byte("<head>" + tag + "</head>"))
-			if h := s.Finish(true); len(h.Elements) != 1 {
-				t.Errorf("%s, wanted %q: %+v", tag, wanted, h)
-			}
+			h := s.Finish(true)
+			must.True(t, len(h.Elements) == 1, "%s, wanted %q: %+v", tag, wanted, h)
 		}
 	}
 	s := NewScanner(http.Header{"Content-Type": {"text/html; charset=utf-8"}}, []string{"robots"})
 	_, _ = s.Write([]byte(`<head><meta property="og:robots" content="x"><meta name=description content=x><link rel=stylesheet href=/a></head>`))
-	if h := s.Finish(true); len(h.Elements) != 0 || h.Why != Whole {
-		t.Errorf("%+v", h)
-	}
+	h := s.Finish(true)
+	must.True(t, len(h.Elements) == 0 && h.Why == Whole, "%+v", h)
 }

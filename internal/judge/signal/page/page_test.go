@@ -113,9 +113,8 @@ func TestOnlyElementsOfTheHeadCount(t *testing.T) {
 		"unclosed":                    {"<head><meta name=robots content=\"noindex", ""},
 	} {
 		h := scan(header("text/html", ""), []byte(c.page), 7)
-		if got := list(h); got != c.want || h.Why != page.Whole {
-			t.Errorf("%s: %q (%s), want %q", name, got, h.Why, c.want)
-		}
+		got := list(h)
+		must.True(t, got == c.want && h.Why == page.Whole, "%s: %q (%s), want %q", name, got, h.Why, c.want)
 	}
 }
 
@@ -152,9 +151,8 @@ func TestXHTML_IsReadAsXML(t *testing.T) {
 				continue
 			}
 			h := scan(header(kind, ""), []byte(c.page), 7)
-			if got := list(h); got != c.want || h.Why != c.why {
-				t.Errorf("%s, %s: %q (%s), want %q (%s)", kind, name, got, h.Why, c.want, c.why)
-			}
+			got := list(h)
+			must.True(t, got == c.want && h.Why == c.why, "%s, %s: %q (%s), want %q (%s)", kind, name, got, h.Why, c.want, c.why)
 		}
 	}
 	h := scan(header("text/html", ""), []byte("<head><script src=a.js/>"+noindex+"</head>"), 7)
@@ -236,9 +234,8 @@ func TestHeed_APageWithoutItsTypeIsRead(t *testing.T) {
 	const meta = `<head><meta name="robots" content="noindex"/></head>`
 	for _, kind := range []string{"", "html", "*/*", "unknown/unknown", "text/ html", "; charset=utf-8", "application/xml", "text"} {
 		for _, begin := range []string{"<!DOCTYPE html><html>", "<html>", "\n <!-- x --><HTML lang=en>", "", "\xEF\xBB\xBF<html>", "<?xml version='1.0'?>\n<html xmlns='http://www.w3.org/1999/xhtml'>"} {
-			if h := scan(header(kind, ""), []byte(begin+meta), 7); list(h) != "robots=noindex" || h.Why != page.Whole {
-				t.Errorf("%q, %q: %q (%s)", kind, begin, list(h), h.Why)
-			}
+			h := scan(header(kind, ""), []byte(begin+meta), 7)
+			must.True(t, list(h) == "robots=noindex" && h.Why == page.Whole, "%q, %q: %q (%s)", kind, begin, list(h), h.Why)
 		}
 		for _, other := range []string{"{\"a\": \"<html>\"}", "<rss><channel>", "<person><name>", "\x89PNG\r\n", "data: x\n\n", "<?xml version='1.0'?><feed/>"} {
 			if h := scan(header(kind, ""), []byte(other+meta), 7); h.Why != page.Untyped || len(h.Elements) > 0 {
@@ -246,9 +243,8 @@ func TestHeed_APageWithoutItsTypeIsRead(t *testing.T) {
 			}
 		}
 		s := page.NewScanner(header(kind, ""), nil)
-		if _, _ = s.Write([]byte("d")); !s.Done() {
-			t.Errorf("%q: more is waited for", kind)
-		}
+		_, _ = s.Write([]byte("d"))
+		must.True(t, s.Done(), "%q: more is waited for", kind)
 		s.Finish(true)
 	}
 }
@@ -259,9 +255,8 @@ func TestHeed_ANameOfNoCodingHidesNoHead(t *testing.T) {
 	t.Parallel()
 	body := []byte(`<head><meta name="robots" content="noindex"></head>`)
 	for _, name := range []string{"utf-8", "none", "binary", "ISO-8859-1", "foo", "gzip-off", "utf-8, identity"} {
-		if h := scan(header("text/html", name), body, 7); list(h) != "robots=noindex" || h.Why != page.Whole {
-			t.Errorf("%s: %q (%s)", name, list(h), h.Why)
-		}
+		h := scan(header("text/html", name), body, 7)
+		must.True(t, list(h) == "robots=noindex" && h.Why == page.Whole, "%s: %q (%s)", name, list(h), h.Why)
 		if h := scan(header("text/html", name), encode(t, "gzip", body), 7); h.Why != page.Coding {
 			t.Errorf("%s of gzip: %q (%s)", name, list(h), h.Why)
 		}
@@ -281,24 +276,17 @@ func TestTheHeadIsKnownAsSoonAsItEnds(t *testing.T) {
 		}
 		s := page.NewScanner(header("text/html", name), nil)
 		_, _ = s.Write(b.Bytes())
-		if !s.Done() {
-			t.Errorf("%s: not done after </head>", name)
-		}
+		must.True(t, s.Done(), "%s: not done after </head>", name)
 		must.Equal(t, list(s.Finish(false)), "robots=noindex", name)
 	}
 	s := page.NewScanner(header("text/html", ""), nil)
 	_, _ = io.WriteString(s, `<head><meta name="robots" content="noindex">`)
-	if s.Done() {
-		t.Error("done before </head>")
-	}
+	must.True(t, !s.Done(), "done before </head>")
 	_, _ = io.WriteString(s, `</he`)
 	_, _ = io.WriteString(s, `ad><body>`)
-	if !s.Done() {
-		t.Error("not done after </head> in two pieces")
-	}
-	if h := s.Finish(false); h.Why != page.Whole {
-		t.Errorf("%+v", h)
-	}
+	must.True(t, s.Done(), "not done after </head> in two pieces")
+	h := s.Finish(false)
+	must.True(t, h.Why == page.Whole, "%+v", h)
 }
 
 // A body that ends too early, or is not waited for, is unfinished: what was found counts.
@@ -307,16 +295,12 @@ func TestUnfinishedPages(t *testing.T) {
 	s := page.NewScanner(header("text/html", ""), nil)
 	_, _ = io.WriteString(s, `<head><meta name="robots" content="noindex">`+strings.Repeat(" ", 2000))
 	h := s.Finish(false)
-	if h.Why != page.Unfinished || list(h) != "robots=noindex" {
-		t.Errorf("%+v", h)
-	}
-	if h := page.NewScanner(header("text/html", "gzip"), nil).Finish(false); h.Why != page.Unfinished {
-		t.Errorf("nothing was written: %+v", h)
-	}
+	must.True(t, h.Why == page.Unfinished && list(h) == "robots=noindex", "%+v", h)
+	h = page.NewScanner(header("text/html", "gzip"), nil).Finish(false)
+	must.True(t, h.Why == page.Unfinished, "nothing was written: %+v", h)
 	for _, name := range []string{"", "gzip", "deflate", "br", "zstd"} {
-		if h := page.NewScanner(header("text/html", name), nil).Finish(true); h.Why != page.NoBody {
-			t.Errorf("%q of nothing: %+v", name, h)
-		}
+		h := page.NewScanner(header("text/html", name), nil).Finish(true)
+		must.True(t, h.Why == page.NoBody, "%q of nothing: %+v", name, h)
 	}
 	for name := range codings {
 		sent := encode(t, name, []byte("<head>"+strings.Repeat("<meta name=a content=b>", 300)))
@@ -378,9 +362,7 @@ func TestWrongCharacterEncodings(t *testing.T) {
 		"text/html; charset=gb18030":     page.Whole,
 	} {
 		h := scan(header(declared, ""), []byte(text), 50)
-		if h.Why != want || want == page.Whole && list(h) != "robots=noindex" {
-			t.Errorf("%s: %+v", declared, h)
-		}
+		must.True(t, h.Why == want && (want != page.Whole || list(h) == "robots=noindex"), "%s: %+v", declared, h)
 	}
 }
 
@@ -412,12 +394,9 @@ func TestHostilePages(t *testing.T) {
 		"zstd frames to skip":       {"text/html", "zstd", bytes.Repeat([]byte("\x50\x2a\x4d\x18\x00\x00\x00\x00"), big/8), page.Coding},
 	} {
 		h := scan(header(c.contentType, c.coding), c.body, 32<<10)
-		if h.Why != c.want || h.Read > page.MaxBytes {
-			t.Errorf("%s: %q after %d octets, want %q", name, h.Why, h.Read, c.want)
-		}
-		if len(h.Elements) > 1001 {
-			t.Errorf("%s: %d elements", name, len(h.Elements))
-		}
+		must.True(t, h.Why == c.want && h.Read <= page.MaxBytes,
+			"%s: %q after %d octets, want %q", name, h.Why, h.Read, c.want)
+		must.True(t, len(h.Elements) <= 1001, "%s: %d elements", name, len(h.Elements))
 	}
 }
 
@@ -443,9 +422,8 @@ func TestScannersLeaveNothingBehind(t *testing.T) {
 		s.Finish(i%3 == 0)
 		_, _ = s.Write([]byte("late"))
 	}
-	if after := runtime.NumGoroutine(); after > before+5 {
-		t.Errorf("%d goroutines before, %d after", before, after)
-	}
+	after := runtime.NumGoroutine()
+	must.True(t, after <= before+5, "%d goroutines before, %d after", before, after)
 }
 
 func FuzzScanner(f *testing.F) {
@@ -460,16 +438,11 @@ func FuzzScanner(f *testing.F) {
 		}
 		at := int(piece)%512 + 1
 		one, other := scan(h, body, at), scan(h, body, 1<<20)
-		if one.Why == page.Fault {
-			t.Error("the reader failed")
-		}
-		if fmt.Sprint(one.Elements, one.Why) != fmt.Sprint(other.Elements, other.Why) && one.Charset == other.Charset {
-			t.Errorf("read in pieces of %d: %+v\nas a whole: %+v", at, one, other)
-		}
+		must.True(t, one.Why != page.Fault, "the reader failed")
+		must.True(t, fmt.Sprint(one.Elements, one.Why) == fmt.Sprint(other.Elements, other.Why) || one.Charset != other.Charset,
+			"read in pieces of %d: %+v\nas a whole: %+v", at, one, other)
 		for _, e := range one.Elements {
-			if len(e.Text) > safetext.MaxExcerpt || e.Line < 1 {
-				t.Errorf("%+v", e)
-			}
+			must.True(t, len(e.Text) <= safetext.MaxExcerpt && e.Line >= 1, "%+v", e)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/judge/signal/wall"
+	"heed/internal/tools/testkit/must"
 )
 
 // answer is an answer to a request for a robots.txt: a status, fields, and a page.
@@ -91,9 +92,8 @@ var shells = map[string]answer{
 func TestHeed_ChallengesAreRecognised(t *testing.T) {
 	t.Parallel()
 	for name, a := range walls {
-		if kind, vendor := wall.RobotsTxt(a.status, a.header(), []byte(a.body)); kind != wall.Challenge || vendor == "" {
-			t.Errorf("%s: %d %q", name, kind, vendor)
-		}
+		kind, vendor := wall.RobotsTxt(a.status, a.header(), []byte(a.body))
+		must.True(t, kind == wall.Challenge && vendor != "", "%s: %d %q", name, kind, vendor)
 	}
 }
 
@@ -111,9 +111,7 @@ func TestHeed_ShellsAreNoChallenges(t *testing.T) {
 			t.Logf("%s is doubtful", name)
 		}
 	}
-	if doubtful == 0 || doubtful > len(shells)/3 {
-		t.Errorf("%d of %d are doubtful", doubtful, len(shells))
-	}
+	must.True(t, doubtful != 0 && doubtful <= len(shells)/3, "%d of %d are doubtful", doubtful, len(shells))
 }
 
 // A text with rules is read, whatever its fields and whatever is in it.
@@ -121,14 +119,12 @@ func TestHeed_ATextWithRulesIsNoChallenge(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []string{"", "Cf-Mitigated: challenge", "X-Datadome: protected"} {
 		a := answer{200, "Content-Type: text/plain\n" + fields, "# see /_Incapsula_Resource\nUser-agent: *\nDisallow: /_sec/cp_challenge/\n"}
-		if kind, vendor := wall.RobotsTxt(a.status, a.header(), []byte(a.body)); kind != wall.None {
-			t.Errorf("%s: %d %q", fields, kind, vendor)
-		}
+		kind, vendor := wall.RobotsTxt(a.status, a.header(), []byte(a.body))
+		must.True(t, kind == wall.None, "%s: %d %q", fields, kind, vendor)
 	}
 	a := answer{200, "Content-Type: text/plain\nCf-Mitigated: challenge", "wait"}
-	if kind, _ := wall.RobotsTxt(a.status, a.header(), []byte(a.body)); kind != wall.Challenge {
-		t.Errorf("a text without rules: %d", kind)
-	}
+	kind, _ := wall.RobotsTxt(a.status, a.header(), []byte(a.body))
+	must.True(t, kind == wall.Challenge, "a text without rules: %d", kind)
 }
 
 // In doubt it is no file, and unreachable under strict.
@@ -139,9 +135,8 @@ func TestHeed_DoubtfulPages(t *testing.T) {
 		`<html><script>fetch('/x').then(function(){})</script></html>`,
 		`<html><body><div id="root"></div><script>document.cookie="a=1";location.reload()</script><script src="/app.js"></script></body></html>`,
 	} {
-		if kind, vendor := wall.Page([]byte(body)); kind != wall.Doubtful {
-			t.Errorf("%s: %d %q", body, kind, vendor)
-		}
+		kind, vendor := wall.Page([]byte(body))
+		must.True(t, kind == wall.Doubtful, "%s: %d %q", body, kind, vendor)
 	}
 }
 
@@ -152,8 +147,7 @@ func FuzzPage(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if kind, vendor := wall.Page(body); (kind == wall.None) != (vendor == "") {
-			t.Errorf("%d %q", kind, vendor)
-		}
+		kind, vendor := wall.Page(body)
+		must.True(t, (kind == wall.None) == (vendor == ""), "%d %q", kind, vendor)
 	})
 }

@@ -88,21 +88,18 @@ func TestHeed_AReplyThatStopsInTheMiddleEndsItsConnection(t *testing.T) {
 	c := resp.Limit(near)
 	must.Get(io.ReadFull(c, make([]byte, 7)))(t)
 	c.SetReadDeadline(time.Unix(1, 0))
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, resp.ErrReply) {
-		t.Errorf("after half a string: %v", err)
-	}
-	if _, err := c.Write([]byte("x")); !errors.Is(err, resp.ErrReply) {
-		t.Errorf("written after that: %v", err)
-	}
+	_, err := c.Read(make([]byte, 1))
+	must.True(t, errors.Is(err, resp.ErrReply), "after half a string: %v", err)
+	_, err = c.Write([]byte("x"))
+	must.True(t, errors.Is(err, resp.ErrReply), "written after that: %v", err)
 
 	near, far = net.Pipe()
 	go far.Write([]byte("+OK\r\n"))
 	c = resp.Limit(near)
 	must.Get(io.ReadFull(c, make([]byte, 5)))(t)
 	c.SetReadDeadline(time.Unix(1, 0))
-	if _, err := c.Read(make([]byte, 1)); errors.Is(err, resp.ErrReply) {
-		t.Errorf("between replies: %v", err)
-	}
+	_, err = c.Read(make([]byte, 1))
+	must.True(t, !errors.Is(err, resp.ErrReply), "between replies: %v", err)
 }
 
 func FuzzReplies(f *testing.F) {
@@ -118,8 +115,6 @@ func FuzzReplies(f *testing.F) {
 		whole, err := read(t, text, len(text)+1)
 		cut, cutErr := read(t, text, 1+max(0, piece)%50)
 		must.Equal(t, err == nil, cutErr == nil, "whole: %v; in pieces: %v", err, cutErr)
-		if err == nil && !bytes.Equal(whole, text) || !bytes.HasPrefix(text, cut) {
-			t.Error("octets are lost")
-		}
+		must.True(t, (err != nil || bytes.Equal(whole, text)) && bytes.HasPrefix(text, cut), "octets are lost")
 	})
 }

@@ -1,6 +1,7 @@
 // Package must has what tests say most. An error that a test does not expect ends it:
 // must.OK(t, f()) where a call returns an error alone, must.Get(f())(t) for the value before
-// it. must.Equal and the others compare, and the test goes on.
+// it. must.Equal and the others compare, and the test goes on; must.True does for a condition
+// of any kind. must.Is and must.Need end the test.
 package must
 
 import (
@@ -11,11 +12,11 @@ import (
 	"testing"
 )
 
-// OK ends the test at err, unless that is nil.
-func OK(t testing.TB, err error) {
+// OK ends the test at err, unless that is nil. What failed is said first, as in Equal.
+func OK(t testing.TB, err error, what ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s%v", said(what), err)
 	}
 }
 
@@ -37,12 +38,48 @@ func Two[A, B any](a A, b B, err error) func(testing.TB) (A, B) {
 	}
 }
 
+// Err returns the error of a call that returns a value too, which is not looked at.
+func Err[A any](_ A, err error) error { return err }
+
+// Fail says that err is nil or has no part in its text, and the test goes on.
+func Fail(t testing.TB, err error, part string, what ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) {
+		t.Errorf("%sgot the error %v, want one with %q", said(what), err, part)
+	}
+}
+
+// True says the text, as Printf formats it, unless ok; the test goes on.
+func True(t testing.TB, ok bool, format string, args ...any) {
+	if !ok {
+		t.Helper()
+		t.Errorf(format, args...)
+	}
+}
+
+// Need is True for what the rest of a test needs: the test ends.
+func Need(t testing.TB, ok bool, format string, args ...any) {
+	if !ok {
+		t.Helper()
+		t.Fatalf(format, args...)
+	}
+}
+
 // Equal says that got is not want, and the test goes on. What it was is said first: a text,
 // or the format and the arguments of one.
 func Equal[V comparable](t testing.TB, got, want V, what ...any) {
 	t.Helper()
 	if got != want {
 		differ(t, got, want, what)
+	}
+}
+
+// Is is Equal for what the rest of a test needs: the test ends.
+func Is[V comparable](t testing.TB, got, want V, what ...any) {
+	t.Helper()
+	if got != want {
+		differ(t, got, want, what)
+		t.FailNow()
 	}
 }
 

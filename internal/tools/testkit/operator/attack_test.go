@@ -56,9 +56,8 @@ func TestAttack_TheAdminListenerIsNotReachedThroughHeed(t *testing.T) {
 		testkit.Site{Name: "robots.test", Redirects: map[string]string{"/robots.txt": "http://127.0.0.1:" + port + "/metrics"}},
 	)
 	h := start(t, o, "0.0.0.0:"+port, fmt.Sprintf("\"inside.test:%s\" = %q\n", port, free))
-	if status, _ := h.read("/metrics"); status != http.StatusUnauthorized {
-		t.Fatalf("without a token: %d", status)
-	}
+	status, _ := h.read("/metrics")
+	must.Need(t, status == http.StatusUnauthorized, "without a token: %d", status)
 	loops := 0
 	refused := func(what string, resp *http.Response, body string) {
 		t.Helper()
@@ -81,9 +80,7 @@ func TestAttack_TheAdminListenerIsNotReachedThroughHeed(t *testing.T) {
 		}
 		h.throughTunnels(host, port, refused)
 	}
-	if loops < 120 {
-		t.Errorf("only %d requests of 7 for each of 20 spellings were refused as loops", loops)
-	}
+	must.True(t, loops >= 120, "only %d requests of 7 for each of 20 spellings were refused as loops", loops)
 	h.redirects(refused)
 	for _, r := range h.Records() {
 		if url := r.Text("url"); strings.Contains(url, ":"+port) && r.Text("reason") != "loop" && r.Text("reason") != "malformed" {
@@ -121,9 +118,7 @@ func (h *heed) redirects(refused func(string, *http.Response, string)) {
 	refused("a redirect", resp, string(body))
 	resp = must.Get(h.client().Get("http://robots.test/page"))(h.t)
 	resp.Body.Close()
-	if resp.StatusCode == http.StatusOK {
-		h.t.Errorf("robots.txt from the admin listener: %s", resp.Status)
-	}
+	must.True(h.t, resp.StatusCode != http.StatusOK, "robots.txt from the admin listener: %s", resp.Status)
 }
 
 // A heed behind a Unix socket has no address that a client could name, and replaces the
@@ -154,9 +149,8 @@ func TestAdmin_AUnixSocketIsForItsGroup(t *testing.T) {
 	must.Equal(t, get(), "heed is ready\n", "after a kill")
 	second.Signal(syscall.SIGTERM)
 	second.Exit()
-	if _, err := os.Stat(path); err == nil {
-		t.Error("the socket is left behind")
-	}
+	_, err := os.Stat(path)
+	must.True(t, err != nil, "the socket is left behind")
 }
 
 // heed stops while a download runs: it is not ready any more while it still serves the
@@ -184,25 +178,21 @@ func TestReady_EndsBeforeTheDrain(t *testing.T) {
 	h := &heed{testkit.Start(t, testkit.Options{Config: testkit.AnyPort + "[admin]\nlisten = \"" + admin + "\"\n[upstream.resolve]\n\"site.test:80\" = \"" + site + "\"\n"}), t, admin}
 	resp := must.Get(h.client().Get("http://site.test/download"))(t)
 	defer resp.Body.Close()
-	if status, _ := h.read("/readyz"); status != http.StatusOK {
-		t.Fatalf("ready: %d", status)
-	}
+	status, _ := h.read("/readyz")
+	must.Need(t, status == http.StatusOK, "ready: %d", status)
 	h.Signal(syscall.SIGTERM)
 	testkit.Until(t, "heed is not ready", func() bool {
 		status, text := h.read("/-/ready")
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "not ready: heed is about to end\n")
 	})
-	if status, _ := h.read("/healthz"); status != http.StatusOK {
-		t.Errorf("healthz: %d", status)
-	}
-	if out, code := h.command("status"); code != 1 || !strings.Contains(out, "not ready: heed is about to end\n") {
-		t.Errorf("status: %d %s", code, out)
-	}
+	status, _ = h.read("/healthz")
+	must.True(t, status == http.StatusOK, "healthz: %d", status)
+	out, code := h.command("status")
+	must.True(t, code == 1 && strings.Contains(out, "not ready: heed is about to end\n"), "status: %d %s", code, out)
 	must.Equal(t, h.sum("heed_requests_in_flight"), 1, "requests under way during the drain")
 	close(answer)
-	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "1234" {
-		t.Errorf("the download: %q %v", body, err)
-	}
+	body, err := io.ReadAll(resp.Body)
+	must.True(t, err == nil && string(body) == "1234", "the download: %q %v", body, err)
 	must.Equal(t, h.Exit(), 0, "heed ended with")
 }
 
@@ -229,9 +219,8 @@ func TestReady_AgreesWithStatus(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &status); err != nil || code != 1 || status.Well || !status.Ready || len(status.Why) != 1 {
 		t.Errorf("status: %d %v %s", code, err, out)
 	}
-	if h.sum("heed_fleet_up") != 0 || h.sum("heed_fleet_errors_total") < 1 {
-		t.Errorf("heed_fleet_up %d, heed_fleet_errors_total %d", h.sum("heed_fleet_up"), h.sum("heed_fleet_errors_total"))
-	}
+	must.True(t, h.sum("heed_fleet_up") == 0 && h.sum("heed_fleet_errors_total") >= 1,
+		"heed_fleet_up %d, heed_fleet_errors_total %d", h.sum("heed_fleet_up"), h.sum("heed_fleet_errors_total"))
 }
 
 // A reload takes another token from the file; one that fails is a metric.
@@ -257,9 +246,8 @@ func TestAdmin_AReloadChangesTheToken(t *testing.T) {
 	testkit.Write(t, file, after)
 	h.Signal(syscall.SIGHUP)
 	testkit.Until(t, "the new token is accepted", func() bool { status, _ := metrics(after); return status == http.StatusOK })
-	if status, _ := metrics(before); status != http.StatusUnauthorized {
-		t.Errorf("the old token: %d", status)
-	}
+	status, _ := metrics(before)
+	must.True(t, status == http.StatusUnauthorized, "the old token: %d", status)
 	testkit.Write(t, file, "short")
 	h.Signal(syscall.SIGHUP)
 	testkit.Until(t, "the failed reload is a metric", func() bool {

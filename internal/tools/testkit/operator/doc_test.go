@@ -76,12 +76,9 @@ func (h *heed) command(args ...string) (out string, code int) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
-	if err != nil && cmd.ProcessState == nil {
-		h.t.Fatal(err)
-	}
-	if code = cmd.ProcessState.ExitCode(); code > 1 {
-		h.t.Fatalf("heed %q: %d %s", args, code, stderr.String())
-	}
+	must.Need(h.t, err == nil || cmd.ProcessState != nil, "%v", err)
+	code = cmd.ProcessState.ExitCode()
+	must.Need(h.t, code <= 1, "heed %q: %d %s", args, code, stderr.String())
 	return string(text), code
 }
 
@@ -133,7 +130,5 @@ func (p *prometheus) query(expression string) float64 {
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Data.Result) != 1 {
 		return -1
 	}
-	v, err := strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
-	must.OK(p.t, err)
-	return v
+	return must.Get(strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64))(p.t)
 }

@@ -87,15 +87,11 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 	}
 	now := p.query(others)
 	t.Logf("%d requests: %v series, before %v; commit p99 %v s", n, now, series, p.query(`histogram_quantile(0.99, heed_audit_commit_duration_seconds_bucket)`))
-	if now >= 2000 || now > series+10 {
-		t.Errorf("%v series, at first %v", now, series)
-	}
-	if names := p.query(byName); names < 100 || names > 4*101 { // two directions
-		t.Errorf("%v series of clients and sites", names)
-	}
-	if got := p.query(`heed_policies{state="unreachable"}`); got < float64(n)/2 {
-		t.Errorf("%v origins unreachable", got)
-	}
+	must.True(t, now < 2000 && now <= series+10, "%v series, at first %v", now, series)
+	names := p.query(byName)
+	must.True(t, names >= 100 && names <= 4*101, "%v series of clients and sites", names) // two directions
+	got := p.query(`heed_policies{state="unreachable"}`)
+	must.True(t, got >= float64(n)/2, "%v origins unreachable", got)
 	must.Equal(t, p.query(`count(ALERTS{alertstate="firing"})`), -1, "alerts of a healthy heed")
 	testkit.Until(t, "many unreachable sites are noticed", func() bool {
 		return p.query(`ALERTS{alertname="HeedPoliciesUnreachable",alertstate="pending"}`) == 1
@@ -103,9 +99,8 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 	_, text := h.read("/metrics")
 	promtool := exec.Command(testkit.Program(t, "promtool"), "check", "metrics")
 	promtool.Stdin = strings.NewReader(text)
-	if out, err := promtool.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("promtool: %v\n%s", err, out)
-	}
+	out, err := promtool.CombinedOutput()
+	must.True(t, err == nil && len(out) == 0, "promtool: %v\n%s", err, out)
 }
 
 // The counts do not depend on the record, and a run counts as well.
@@ -118,11 +113,8 @@ func TestMetrics_CountWithoutARecord(t *testing.T) {
 		resp.Body.Close()
 	}
 	testkit.Until(t, "three requests are counted", func() bool { return h.sum("heed_requests_total") == 3 })
-	if n := h.sum("heed_audit_bytes"); n != 0 {
-		t.Errorf("a record of %d bytes", n)
-	}
+	must.Equal(t, h.sum("heed_audit_bytes"), 0, "the bytes of a record")
 	must.Equal(t, h.sum(`heed_policy_fetches_total{outcome="available"}`), 1, "fetches")
-	if n := h.sum(`heed_upstream_connections{state="open"}`); n < 1 {
-		t.Errorf("%d connections to the site", n)
-	}
+	n := h.sum(`heed_upstream_connections{state="open"}`)
+	must.True(t, n >= 1, "%d connections to the site", n)
 }

@@ -27,15 +27,13 @@ func TestHeed_ServesOnBeforeItStops(t *testing.T) {
 	must.Equal(t, ready(), http.StatusOK, "before the stop")
 	page := "GET http://site.test/page HTTP/1.1\r\nHost: site.test\r\n\r\n"
 	kept := testkit.Dial(t, h.Addr)
-	if a := ask(kept, page); a.StatusCode != http.StatusOK || a.Close {
-		t.Errorf("before the stop: %s, close %v", a.Status, a.Close)
-	}
+	a := ask(kept, page)
+	must.True(t, a.StatusCode == http.StatusOK && !a.Close, "before the stop: %s, close %v", a.Status, a.Close)
 	h.Signal(syscall.SIGTERM)
 	testkit.Until(t, "heed is not ready", func() bool { return ready() == http.StatusServiceUnavailable })
 	for _, c := range []*testkit.Conn{kept, testkit.Dial(t, h.Addr)} {
-		if a := ask(c, page); a.StatusCode != http.StatusOK || !a.Close {
-			t.Errorf("while heed is to stop: %s, close %v", a.Status, a.Close)
-		}
+		a := ask(c, page)
+		must.True(t, a.StatusCode == http.StatusOK && a.Close, "while heed is to stop: %s, close %v", a.Status, a.Close)
 	}
 	h.Signal(syscall.SIGTERM)
 	must.Equal(t, h.Exit(), 128+int(syscall.SIGTERM), "after the second signal: status")

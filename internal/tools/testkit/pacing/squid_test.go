@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Clients of a Squid that asks heed come to a site with Crawl-delay one after another, although
@@ -53,15 +54,12 @@ func TestSquidThatAsksHeedKeepsTheDelay(t *testing.T) {
 				return
 			}
 			defer resp.Body.Close()
-			if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 {
-				t.Errorf("client %d: %s %s", i, resp.Status, body)
-			}
+			body, _ := io.ReadAll(resp.Body)
+			must.True(t, resp.StatusCode == 200, "client %d: %s %s", i, resp.Status, body)
 		})
 	}
 	all.Wait()
-	if len(came) != clients {
-		t.Fatalf("%d requests came to the site, want %d", len(came), clients)
-	}
+	must.Need(t, len(came) == clients, "%d requests came to the site, want %d", len(came), clients)
 	slices.SortFunc(came, time.Time.Compare)
 	least := came[clients-1].Sub(came[0]) / time.Duration(clients-1)
 	if testkit.Full {
@@ -70,7 +68,5 @@ func TestSquidThatAsksHeedKeepsTheDelay(t *testing.T) {
 		}
 	}
 	t.Logf("the gap is %v with a delay of %v", least, delay)
-	if least < delay*9/10 {
-		t.Errorf("requests come to the site with gaps of %v, although its delay is %v", least, delay)
-	}
+	must.True(t, least >= delay*9/10, "requests come to the site with gaps of %v, although its delay is %v", least, delay)
 }

@@ -32,11 +32,8 @@ func TestAFailureIsReportedWithTheCommandThatRepeatsIt(t *testing.T) {
 	os.Stdout = out
 	failed, err := run([]string{"-vet=off"}, []string{"./..."})
 	os.Stdout = stdout
-	if err != nil || !failed {
-		t.Errorf("failed is %v, the error %v", failed, err)
-	}
-	text, err := os.ReadFile(printed)
-	must.OK(t, err)
+	must.True(t, err == nil && failed, "failed is %v, the error %v", failed, err)
+	text := must.Get(os.ReadFile(printed))(t)
 	got := string(text)
 	for _, want := range []string{
 		"ok  \tsample/well\t", "FAIL\tsample/ill\t", "the cause", "the panic", "FAIL\tsample/broken\t", "cannot use \"\"", "[4 of 4]",
@@ -46,9 +43,7 @@ func TestAFailureIsReportedWithTheCommandThatRepeatsIt(t *testing.T) {
 	} {
 		must.Contain(t, got, want, "there is no %q", want)
 	}
-	if strings.Contains(got, "not shown") || strings.Contains(got, "sample/none") {
-		t.Error("what passed is shown")
-	}
+	must.True(t, !strings.Contains(got, "not shown") && !strings.Contains(got, "sample/none"), "what passed is shown")
 	if t.Failed() {
 		t.Logf("printed:\n%s", got)
 	}
@@ -69,8 +64,6 @@ no event
 		"go test -race -gcflags=a=-race=false -count=1 -v -run '^TestSlow$' ./a\n", "no event\n",
 		"   1m10s  ./a TestSlow\n   100ms  ./a TestQuick\n1 passed, 1 failed\n",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("there is no %q in\n%s", want, out.String())
-		}
+		must.Contain(t, out.String(), want)
 	}
 }

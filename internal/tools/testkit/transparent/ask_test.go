@@ -139,9 +139,7 @@ func (w *world) hear(c *testkit.Conn, s *shape, direct []string, goOn func()) *a
 		a.header = fieldsOf(head)
 		in := bufio.NewReader(io.MultiReader(bytes.NewReader(head), c.R))
 		resp, err := http.ReadResponse(in, &http.Request{Method: s.verb()})
-		if err != nil {
-			w.t.Fatalf("%q: %v", head, err)
-		}
+		must.OK(w.t, err, "%q", head)
 		c.R = in
 		if resp.StatusCode < 200 && resp.StatusCode != 101 {
 			if resp.StatusCode == 100 {
@@ -181,9 +179,7 @@ func rawHead(w *world, in *bufio.Reader) []byte {
 	for {
 		line, err := in.ReadBytes('\n')
 		head = append(head, line...)
-		if err != nil {
-			w.t.Fatalf("after %q: %v", head, err)
-		}
+		must.OK(w.t, err, "after %q", head)
 		if len(line) <= 2 {
 			return head
 		}
@@ -258,9 +254,7 @@ func (w *world) inFrames(c *testkit.Conn, s *shape, extra ...string) *answer {
 		req.Trailer[http.CanonicalHeaderKey(name)] = append(req.Trailer[http.CanonicalHeaderKey(name)], value)
 	}
 	resp, err := c.HTTP2().RoundTrip(req)
-	if err != nil {
-		w.t.Fatalf("over HTTP/2: %v", err)
-	}
+	must.OK(w.t, err, "over HTTP/2")
 	a.status, a.header = resp.StatusCode, lower(resp.Header)
 	a.rest(resp)
 	return a

@@ -64,9 +64,8 @@ func (w *world) compare(t *testing.T, m way, s *shape) {
 	same(t, "answer", want.header, got.header)
 	same(t, "trailer", want.trailer, got.trailer)
 	differ(t, "broken off", fmt.Sprint(want.broken), fmt.Sprint(got.broken))
-	if want.body != got.body {
-		t.Errorf("body: %d octets %.60q directly, %d octets %.60q through heed", len(want.body), want.body, len(got.body), got.body)
-	}
+	must.True(t, want.body == got.body,
+		"body: %d octets %.60q directly, %d octets %.60q through heed", len(want.body), want.body, len(got.body), got.body)
 	if s.site == static {
 		return
 	}
@@ -130,13 +129,11 @@ func differ(t *testing.T, what string, want, got any) {
 func same(t *testing.T, what string, want, got fields) {
 	t.Helper()
 	for name := range want {
-		if !slices.Equal(want[name], got[name]) {
-			t.Errorf("%s: %s is %.200q directly, %.200q through heed", what, name, want[name], got[name])
-		}
+		must.True(t, slices.Equal(want[name], got[name]),
+			"%s: %s is %.200q directly, %.200q through heed", what, name, want[name], got[name])
 	}
 	for name := range got {
-		if _, ok := want[name]; !ok {
-			t.Errorf("%s: %s: %q is there through heed only", what, name, got[name])
-		}
+		_, ok := want[name]
+		must.True(t, ok, "%s: %s: %q is there through heed only", what, name, got[name])
 	}
 }

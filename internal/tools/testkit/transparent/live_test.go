@@ -29,8 +29,7 @@ func (w *world) open(m way, s *shape, body io.Reader) *http.Response {
 	req.Header = http.Header{"X-Shape": {s.name}, "User-Agent": nil}
 	c, prefix := w.reach(m, s.host())
 	if m == h2 {
-		resp := must.Get(c.HTTP2().RoundTrip(req))(w.t)
-		return resp
+		return must.Get(c.HTTP2().RoundTrip(req))(w.t)
 	}
 	c.SetDeadline(time.Now().Add(3 * testkit.Patience))
 	go func() { // both directions at once
@@ -41,8 +40,7 @@ func (w *world) open(m way, s *shape, body io.Reader) *http.Response {
 			_ = req.Write(c)
 		}
 	}()
-	resp := must.Get(http.ReadResponse(c.R, req))(w.t)
-	return resp
+	return must.Get(http.ReadResponse(c.R, req))(w.t)
 }
 
 // An event stream's head comes before its first event, each event before the
@@ -73,22 +71,19 @@ func TestTransparency_NothingIsHeldBack(t *testing.T) {
 				event := fmt.Sprintf("data: %d\n\n", i)
 				next <- event
 				got := make([]byte, len(event))
-				if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != event {
-					t.Fatalf("%q, %v", got, err)
-				}
+				_, err := io.ReadFull(resp.Body, got)
+				must.Need(t, err == nil && string(got) == event, "%q, %v", got, err)
 			}
 			next <- ""
-			if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
-				t.Errorf("the end is %q, %v", rest, err)
-			}
+			rest, err := io.ReadAll(resp.Body)
+			must.True(t, len(rest) == 0 && err == nil, "the end is %q, %v", rest, err)
 			go func() {
 				<-asked
 				next <- "news"
 			}()
 			resp = w.in(t).open(m, poll, nil)
-			if news, err := io.ReadAll(resp.Body); string(news) != "news" || err != nil {
-				t.Errorf("the poll brought %q, %v", news, err)
-			}
+			news, err := io.ReadAll(resp.Body)
+			must.True(t, string(news) == "news" && err == nil, "the poll brought %q, %v", news, err)
 		})
 	}
 }
@@ -116,9 +111,7 @@ func sum(t *testing.T, r io.Reader) string {
 	t.Helper()
 	h := sha256.New()
 	n, err := io.Copy(h, r)
-	if err != nil {
-		t.Errorf("after %d octets: %v", n, err)
-	}
+	must.OK(t, err, "after %d octets", n)
 	return fmt.Sprintf("%d octets %x", n, h.Sum(nil))
 }
 
@@ -154,9 +147,7 @@ func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
 		want := sum(t, pattern(size.Load()))
 		must.Equal(t, sum(t, w.in(t).open(m, down, nil).Body), want, "%s, down", m)
 		got, err := io.ReadAll(w.in(t).open(m, up, pattern(size.Load())).Body)
-		if string(got) != want || err != nil {
-			t.Errorf("%s, up: %s, %v, want %s", m, got, err, want)
-		}
+		must.True(t, string(got) == want && err == nil, "%s, up: %s, %v, want %s", m, got, err, want)
 	}
 	for _, m := range ways {
 		round(m)
@@ -168,9 +159,7 @@ func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
 	}
 	after := highest(t, w.heed.Pid())
 	t.Logf("%d KiB after bodies of %d MiB, %d KiB after bodies of %d MiB", before, warm>>20, after, large>>20)
-	if after > before+room {
-		t.Errorf("heed held %d KiB more", after-before)
-	}
+	must.True(t, after <= before+room, "heed held %d KiB more", after-before)
 }
 
 // A client that does not read one stream keeps neither its other streams nor
@@ -190,28 +179,23 @@ func TestTransparency_ASlowReaderStopsNoOtherClient(t *testing.T) {
 	ask := func(s *shape) *http.Response {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://"+served+"/page", nil)
 		req.Header = http.Header{"X-Shape": {s.name}, "User-Agent": nil}
-		resp := must.Get(client.RoundTrip(req))(t)
-		return resp
+		return must.Get(client.RoundTrip(req))(t)
 	}
 	var unread []*http.Response
 	for range 3 {
 		unread = append(unread, ask(down))
 	}
 	for i := range 20 {
-		if body, err := io.ReadAll(ask(page).Body); string(body) != "page" || err != nil {
-			t.Fatalf("page %d beside: %q %v", i, body, err)
-		}
+		body, err := io.ReadAll(ask(page).Body)
+		must.Need(t, string(body) == "page" && err == nil, "page %d beside: %q %v", i, body, err)
 		for _, m := range secure {
-			if body, err := io.ReadAll(w.in(t).open(m, page, nil).Body); string(body) != "page" || err != nil {
-				t.Fatalf("page %d of another client, %s: %q %v", i, m, body, err)
-			}
+			body, err := io.ReadAll(w.in(t).open(m, page, nil).Body)
+			must.Need(t, string(body) == "page" && err == nil, "page %d of another client, %s: %q %v", i, m, body, err)
 		}
 	}
 	after := highest(t, w.heed.Pid())
 	t.Logf("%d KiB before, %d KiB with 3 unread streams of %d MiB", before, after, size>>20)
-	if after > before+room {
-		t.Errorf("heed held %d KiB more", after-before)
-	}
+	must.True(t, after <= before+room, "heed held %d KiB more", after-before)
 	want := sum(t, pattern(size))
 	must.Equal(t, sum(t, unread[0].Body), want, "read late")
 	for _, resp := range unread[1:] {

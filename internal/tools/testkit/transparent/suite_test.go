@@ -3,6 +3,8 @@ package transparent
 import (
 	"slices"
 	"testing"
+
+	"heed/internal/tools/testkit/must"
 )
 
 // TestTransparency asks every shape by every way that can carry it, directly
@@ -10,9 +12,7 @@ import (
 func TestTransparency(t *testing.T) {
 	shapes := slices.Concat(requests, answers, bodies, hops, framed, files)
 	w := newWorld(t, shapes)
-	if len(shapes) < 60 {
-		t.Errorf("only %d shapes", len(shapes))
-	}
+	must.True(t, len(shapes) >= 60, "only %d shapes", len(shapes))
 	asked := 0
 	for _, s := range shapes {
 		ways := s.ways

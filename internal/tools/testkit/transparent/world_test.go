@@ -44,9 +44,7 @@ func newWorld(t testing.TB, shapes []*shape) *world {
 	t.Helper()
 	w := &world{t: t, shapes: map[string]*shape{}, seen: make(chan *arrival, 10)}
 	for _, s := range shapes {
-		if w.shapes[s.name] != nil {
-			t.Fatalf("two shapes are called %q", s.name)
-		}
+		must.Need(t, w.shapes[s.name] == nil, "two shapes are called %q", s.name)
 		w.shapes[s.name] = s
 	}
 	w.origin = testkit.NewOrigin(t, nginxSite)

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/note"
 
 	"heed/internal/audit/store"
@@ -294,9 +293,8 @@ func describe(d *store.CheckedDecision) string {
 	}
 	g := d.Ground
 	fmt.Fprintf(&b, "%s  %s %s\n", text(g, "verdict"), text(d.Entry, "method"), url)
-	octets, _ := d.Entry["id"].([]byte)
-	id, _ := uuid.FromBytes(octets) // of another size it is none
-	fmt.Fprintf(&b, "       decision %s of %s, recorded in commit %d\n", id, micros(number(d.Entry, "time")), d.Commit)
+	id, _ := d.Entry["id"].([]byte)
+	fmt.Fprintf(&b, "       decision %s of %s, recorded in commit %d\n", uuidText(id), micros(number(d.Entry, "time")), d.Commit)
 	fmt.Fprintf(&b, "       reason %s", text(g, "reason"))
 	if line := number(g, "line"); line > 0 {
 		fmt.Fprintf(&b, ": line %d, %s, in the group %s", line, text(g, "rule"), text(g, "group_name"))
@@ -323,6 +321,13 @@ func describe(d *store.CheckedDecision) string {
 		fmt.Fprintf(&b, "\n       client %s %s, User-Agent %s, names %s", text(c, "client"), text(c, "client_name"), text(c, "user_agent"), text(c, "tokens"))
 	}
 	return b.String()
+}
+
+func uuidText(id []byte) string {
+	if len(id) != 16 {
+		return fmt.Sprintf("%x", id)
+	}
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
 func micros(n int64) string { return time.UnixMicro(n).UTC().Format(time.RFC3339) }

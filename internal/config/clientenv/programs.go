@@ -3,7 +3,8 @@ package clientenv
 import (
 	"cmp"
 	"context"
-	_ "embed" // programs.toml
+	_ "embed" // programs.json
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"heed/internal/base/memo"
 )
@@ -27,7 +26,7 @@ const (
 // variables do not suffice.
 type Program struct {
 	Kind  string   // what the kind is called
-	Names []string // base names of its commands, in lower case and without version numbers
+	Names []string // base names of its commands, in lower case and without version numbers; Node 24 gives its process the name MainThread
 	Proxy string   // what makes it use heed
 	Trust string   // what makes it trust heed's CA; empty: as for other programs
 	Usual bool     // worth a line for a command of no known kind
@@ -35,10 +34,10 @@ type Program struct {
 
 	// Ignoring says which versions of it ignore the proxy variables: "all", or "old node"; empty:
 	// none does.
-	Ignoring string `toml:"ignores"`
+	Ignoring string `json:"ignores"`
 	// Sparing are the programs in its language that read variables of their own, by the base
 	// names of their files.
-	Sparing []string `toml:"spares"`
+	Sparing []string `json:"spares"`
 	// Option is set when an option with heed's address makes a program use heed that ignores
 	// the variables.
 	Option bool
@@ -103,7 +102,7 @@ var versionNumber = memo.Expression(`\d+(\.\d+)+`)
 
 // programsText is the list of the kinds.
 //
-//go:embed programs.toml
+//go:embed programs.json
 var programsText []byte
 
 // programs are the kinds of programs with settings of their own, and the kind of all others.
@@ -111,7 +110,7 @@ var programs = sync.OnceValue(func() (all struct {
 	Program []Program
 	Others  Program
 }) {
-	if err := toml.Unmarshal(programsText, &all); err != nil {
+	if err := json.Unmarshal(programsText, &all); err != nil {
 		panic(err) // it is built in
 	}
 	return all

@@ -15,6 +15,7 @@ import (
 	"heed/internal/judge/signal"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -28,9 +29,7 @@ func (r *rig) serveAuthorize(changes ...func(*Asked)) (addr string) {
 // serveAsked has other proxies ask r by serve, and returns the address.
 func (r *rig) serveAsked(serve func(Asked) error, changes []func(*Asked)) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	asked := Asked{Listener: l, Trust: func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }}
 	for _, change := range changes {
 		change(&asked)
@@ -39,9 +38,8 @@ func (r *rig) serveAsked(serve func(Asked) error, changes []func(*Asked)) (addr 
 	go func() { served <- serve(asked) }()
 	r.t.Cleanup(func() {
 		r.proxy.close()
-		if err := <-served; err != nil {
-			r.t.Errorf("serving those who ask: %v", err)
-		}
+		err := <-served
+		must.True(r.t, err == nil, "serving those who ask: %v", err)
 	})
 	return l.Addr().String()
 }
@@ -78,9 +76,7 @@ func TestAsked_WhatMayPassIsAnswered200AndRecordedAsNotSeen(t *testing.T) {
 		{"/envoy/by-path", []string{"X-Forwarded-Proto: http", "Host: site.test"}, 400, ""}, // two Host lines
 	} {
 		resp := r.authorized(addr, c.path, c.header...)
-		if resp.StatusCode != c.status {
-			t.Errorf("%s %s: %s, want %d", c.path, c.header, resp.Status, c.status)
-		}
+		must.True(t, resp.StatusCode == c.status, "%s %s: %s, want %d", c.path, c.header, resp.Status, c.status)
 		if c.target == "" {
 			continue
 		}
@@ -93,12 +89,10 @@ func TestAsked_WhatMayPassIsAnswered200AndRecordedAsNotSeen(t *testing.T) {
 	for target, want := range map[string]int{"/by-envoy": 200, "/private/by-envoy?x=1": 403} {
 		c := testkit.Dial(t, addr)
 		c.Send("POST /envoy" + target + " HTTP/1.1\r\nHost: site.test\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Uri: /page\r\nContent-Length: 0\r\n\r\n")
-		if resp := c.Head("GET"); resp.StatusCode != want {
-			t.Errorf("Envoy asks about %s: %s, want %d", target, resp.Status, want)
-		}
-		if e := r.records.target(t, target); e.Method != "POST" {
-			t.Errorf("%s was recorded with the method %s", target, e.Method)
-		}
+		resp := c.Head("GET")
+		must.True(t, resp.StatusCode == want, "Envoy asks about %s: %s, want %d", target, resp.Status, want)
+		e := r.records.target(t, target)
+		must.True(t, e.Method == "POST", "%s was recorded with the method %s", target, e.Method)
 	}
 }
 
@@ -126,23 +120,19 @@ func TestAsked_WhatIsNoQuestionIsRefused(t *testing.T) {
 		"a fragment":      asks("/page#/private/x"), // servers cut it off
 		"no token":        append([]string{"X-Forwarded-Method: G T"}, whole[1:]...),
 	} {
-		if resp := r.authorized(addr, "/authorize", header...); resp.StatusCode != 400 {
-			t.Errorf("%s: %s, want 400", name, resp.Status)
-		}
+		resp := r.authorized(addr, "/authorize", header...)
+		must.True(t, resp.StatusCode == 400, "%s: %s, want 400", name, resp.Status)
 	}
 	for _, path := range []string{"/", "/authorize/", "/Authorize", "/envoy", "/envoy/page", "http://site.test/page"} {
-		if resp := r.authorized(addr, path); resp.StatusCode != 400 {
-			t.Errorf("%s: %s, want 400", path, resp.Status)
-		}
+		resp := r.authorized(addr, path)
+		must.True(t, resp.StatusCode == 400, "%s: %s, want 400", path, resp.Status)
 	}
 	testkit.Until(t, "22 records", func() bool { return len(r.records.all()) == 22 })
 	stranger := r.serveAuthorize(func(a *Asked) { a.Trust = func() []netip.Prefix { return nil } })
-	if resp := r.authorized(stranger, "/authorize", whole...); resp.StatusCode != 403 {
-		t.Errorf("a proxy that is not in trust got %s", resp.Status)
-	}
-	if e := r.records.await(t, "the stranger", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonAccess }); !strings.HasPrefix(e.Client, "127.0.0.1:") {
-		t.Errorf("the question of a stranger is recorded as that of %s", e.Client)
-	}
+	resp := r.authorized(stranger, "/authorize", whole...)
+	must.True(t, resp.StatusCode == 403, "a proxy that is not in trust got %s", resp.Status)
+	e := r.records.await(t, "the stranger", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonAccess })
+	must.True(t, strings.HasPrefix(e.Client, "127.0.0.1:"), "the question of a stranger is recorded as that of %s", e.Client)
 }
 
 // nginx passes on 401 and 403, and makes everything else a 500.
@@ -163,12 +153,9 @@ func TestAsked_AnAnswerWaitsForItsTurn(t *testing.T) {
 	r := newPaced(t, p)
 	brief := time.Second
 	addr := r.serveAuthorize(func(a *Asked) { a.Patience = func() *time.Duration { return &brief } })
-	if resp := r.authorized(addr, "/authorize", asks("/page", slow...)...); resp.StatusCode != 200 {
-		t.Fatalf("%s", resp.Status)
-	}
-	if told := p.ended(t); told != "going, started, ended" {
-		t.Errorf("its turn: %s", told)
-	}
+	resp := r.authorized(addr, "/authorize", asks("/page", slow...)...)
+	must.Need(t, resp.StatusCode == 200, "%s", resp.Status)
+	must.Equal(t, p.ended(t), "going, started, ended", "its turn")
 	if ask := p.asked[0]; ask.Patience == nil || *ask.Patience != brief || ask.Who.Address != "192.0.2.7" {
 		t.Errorf("its turn was asked for with %+v", ask)
 	}
@@ -184,9 +171,8 @@ func TestAsked_AClientWithAPurposeIsRefusedUnlessTheOperatorLetsIt(t *testing.T)
 		r := newRig(t, hello, purposeOf(signal.Purposes()[0]))
 		addr := r.serveAuthorize(func(a *Asked) { a.UseUnseen = func() bool { return allow } })
 		want := map[bool]int{false: 403, true: 200}[allow]
-		if resp := r.authorized(addr, "/authorize", asks("/page")...); resp.StatusCode != want {
-			t.Errorf("allowed %v: %s, want %d", allow, resp.Status, want)
-		}
+		resp := r.authorized(addr, "/authorize", asks("/page")...)
+		must.True(t, resp.StatusCode == want, "allowed %v: %s, want %d", allow, resp.Status, want)
 	}
 }
 
@@ -203,12 +189,10 @@ func TestAsked_EachClientHasItsOwnLimits(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() { r.authorized(addr, "/authorize", asks("/held", slow...)...) })
 	<-enter
-	if resp := r.authorized(addr, "/authorize", asks("/second")...); resp.StatusCode != 429 {
-		t.Errorf("a second request of one client: %s, want 429", resp.Status)
-	}
-	if resp := r.authorized(addr, "/authorize", append(asks("/other")[:4], "X-Forwarded-For: 192.0.2.8")...); resp.StatusCode != 200 {
-		t.Errorf("a request of another client: %s, want 200", resp.Status)
-	}
+	resp := r.authorized(addr, "/authorize", asks("/second")...)
+	must.True(t, resp.StatusCode == 429, "a second request of one client: %s, want 429", resp.Status)
+	resp = r.authorized(addr, "/authorize", append(asks("/other")[:4], "X-Forwarded-For: 192.0.2.8")...)
+	must.True(t, resp.StatusCode == 200, "a request of another client: %s, want 200", resp.Status)
 	close(leave)
 	wait.Wait()
 }
@@ -222,9 +206,8 @@ func TestAsked_AFetchOfHeedsOwnPassesOnce(t *testing.T) {
 	site, other := rules.Origin{Scheme: "http", Host: "site.test", Port: 80}, rules.Origin{Scheme: "http", Host: "other.test", Port: 80}
 	value, end := own.Begin(site)
 	for i, want := range []int{200, 403} {
-		if resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...); resp.StatusCode != want {
-			t.Errorf("question %d: %s, want %d", i+1, resp.Status, want)
-		}
+		resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...)
+		must.True(t, resp.StatusCode == want, "question %d: %s, want %d", i+1, resp.Status, want)
 	}
 	late, ended := own.Begin(site)
 	ended()
@@ -232,15 +215,13 @@ func TestAsked_AFetchOfHeedsOwnPassesOnce(t *testing.T) {
 	foreign, end := own.Begin(other) // which that site has got
 	defer end()
 	for _, value := range []string{late, foreign, "", "guessed"} {
-		if resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...); resp.StatusCode != 403 {
-			t.Errorf("%q passes as a fetch of heed's own: %s", value, resp.Status)
-		}
+		resp := r.authorized(addr, "/authorize", asks("/private/x", "Heed-Fetch: "+value)...)
+		must.True(t, resp.StatusCode == 403, "%q passes as a fetch of heed's own: %s", value, resp.Status)
 	}
 	value, end = own.Begin(site)
 	defer end()
 	stranger := r.serveAuthorize(func(a *Asked) { a.Trust = func() []netip.Prefix { return nil } })
-	if resp := r.authorized(stranger, "/authorize", asks("/page", "Heed-Fetch: "+value)...); resp.StatusCode != 403 {
-		t.Errorf("a fetch passes for a proxy that is not in trust: %s", resp.Status)
-	}
+	resp := r.authorized(stranger, "/authorize", asks("/page", "Heed-Fetch: "+value)...)
+	must.True(t, resp.StatusCode == 403, "a fetch passes for a proxy that is not in trust: %s", resp.Status)
 	testkit.Until(t, "six records", func() bool { return len(r.records.all()) == 6 })
 }

@@ -34,9 +34,7 @@ import (
 func topic(t *testing.T, name string) string {
 	t.Helper()
 	found, ok := manual.Lookup(name)
-	if !ok {
-		t.Fatalf("the manual has no topic %s", name)
-	}
+	must.Need(t, ok, "the manual has no topic %s", name)
 	return found.Text
 }
 
@@ -73,9 +71,8 @@ func TestHelpText_IsThatOfItsCommands(t *testing.T) {
 		}
 	}
 	count(model(t).Node)
-	if written := strings.Count(helpText, "\n## "); parts != written {
-		t.Errorf("%d commands have a part of help.txt, which has %d", parts, written)
-	}
+	written := strings.Count(helpText, "\n## ")
+	must.True(t, parts == written, "%d commands have a part of help.txt, which has %d", parts, written)
 }
 
 // Each verb is parsed by a grammar of this verb only, with all of its commands and
@@ -105,9 +102,8 @@ func TestGrammarFor_HoldsTheVerbThatIsNamed(t *testing.T) {
 		must.Same(t, nodes(grammarFor([]string{verb, "--help"})), want, "%s: the grammar", verb)
 	}
 	for _, args := range [][]string{nil, {""}, {"--help"}, {"audi"}, {"Audit"}, {"version"}} {
-		if got := nodes(grammarFor(args)); !maps.Equal(got, whole) {
-			t.Errorf("%q: the grammar holds %d verbs, want %d", args, len(got), len(whole))
-		}
+		got := nodes(grammarFor(args))
+		must.True(t, maps.Equal(got, whole), "%q: the grammar holds %d verbs, want %d", args, len(got), len(whole))
 	}
 }
 
@@ -151,9 +147,7 @@ func TestFlags_AWindowOfTimeHasOneSetOfNames(t *testing.T) {
 			}
 		}
 	}
-	if found < 6 {
-		t.Errorf("%d flags bound a window of time", found)
-	}
+	must.True(t, found >= 6, "%d flags bound a window of time", found)
 }
 
 // Either pair, or one of each, selects the same window.
@@ -235,13 +229,9 @@ func TestManual_SettingsHasProxyTOML(t *testing.T) {
 	top, _, _ = strings.Cut(top, "\n\n")
 	first := regexp.MustCompile(`(?m)^#   ([a-z_]+) +(?:in (\[\[?[a-z]+\]\]?) +)?`).FindAllStringSubmatch(top, -1)
 	for _, m := range first {
-		if !slices.Contains(found[m[2]], m[1]) {
-			t.Errorf("proxy.toml begins with %s in %q, which is no key", m[1], m[2])
-		}
+		must.True(t, slices.Contains(found[m[2]], m[1]), "proxy.toml begins with %s in %q, which is no key", m[1], m[2])
 	}
-	if len(first) != 5 {
-		t.Errorf("proxy.toml begins with %d keys, want 5", len(first))
-	}
+	must.True(t, len(first) == 5, "proxy.toml begins with %d keys, want 5", len(first))
 }
 
 func TestManual_ListsEveryReasonWithItsStatusInTheWordsOfReports(t *testing.T) {
@@ -258,9 +248,8 @@ func TestManual_ListsEveryReasonWithItsStatusInTheWordsOfReports(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile("(?m)^- `([a-z-]+)`").FindAllStringSubmatch(refusing+others, -1) {
-		if !slices.ContainsFunc(reason.All(), func(i reason.Info) bool { return string(i.Reason) == m[1] }) {
-			t.Errorf("the topic answers explains %s, which is no reason", m[1])
-		}
+		must.True(t, slices.ContainsFunc(reason.All(), func(i reason.Info) bool { return string(i.Reason) == m[1] }),
+			"the topic answers explains %s, which is no reason", m[1])
 	}
 	for _, c := range reason.Classes() {
 		must.Contain(t, answers, "\n    "+c.String()+" ", "the topic answers does not explain the class %q", c)
@@ -296,9 +285,8 @@ func TestManual_ListsEveryMemberOfARefusal(t *testing.T) {
 	t.Parallel()
 	list, _, _ := strings.Cut(topic(t, "answers"), "\n## ")
 	for _, name := range members(reflect.TypeFor[refusal.Problem]()) {
-		if !regexp.MustCompile(`(?m)^    .*\b` + name + `\b`).MatchString(list) {
-			t.Errorf("the topic answers does not explain %s", name)
-		}
+		must.True(t, regexp.MustCompile(`(?m)^    .*\b`+name+`\b`).MatchString(list),
+			"the topic answers does not explain %s", name)
 	}
 }
 
@@ -345,9 +333,7 @@ func logFields(t *testing.T) []string {
 func TestManual_ListsEveryFieldOfTheLog(t *testing.T) {
 	t.Parallel()
 	fields := logFields(t)
-	if len(fields) < 50 {
-		t.Fatalf("the code has %d fields: %v", len(fields), fields)
-	}
+	must.Need(t, len(fields) >= 50, "the code has %d fields: %v", len(fields), fields)
 	var written []string
 	for line := range strings.Lines(topic(t, "log")) {
 		if !strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "     ") {
@@ -359,14 +345,11 @@ func TestManual_ListsEveryFieldOfTheLog(t *testing.T) {
 		}
 	}
 	for _, field := range fields {
-		if !slices.Contains(written, field) {
-			t.Errorf("the topic log does not explain the field %s", field)
-		}
+		must.True(t, slices.Contains(written, field), "the topic log does not explain the field %s", field)
 	}
 	for _, field := range written {
-		if field != "time" && !slices.Contains(fields, field) { // slog writes the time
-			t.Errorf("the topic log explains %s, which is not logged", field)
-		}
+		// slog writes the time
+		must.True(t, field == "time" || slices.Contains(fields, field), "the topic log explains %s, which is not logged", field)
 	}
 }
 
@@ -382,9 +365,7 @@ func TestManual_TestsThatItNamesExist(t *testing.T) {
 			tests := ""
 			for _, m := range folder.FindAllStringSubmatch(line, -1) {
 				paths, _ := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))
-				if len(paths) == 0 && m[1] != "..." {
-					t.Errorf("%s: there are no tests in %s", topic.Name, m[1])
-				}
+				must.True(t, len(paths) > 0 || m[1] == "...", "%s: there are no tests in %s", topic.Name, m[1])
 				for _, path := range paths {
 					text := must.Get(os.ReadFile(path))(t)
 					tests += string(text)
@@ -399,18 +380,15 @@ func TestManual_TestsThatItNamesExist(t *testing.T) {
 			}
 		}
 	}
-	if found < 10 {
-		t.Errorf("the manual names %d tests", found)
-	}
+	must.True(t, found >= 10, "the manual names %d tests", found)
 }
 
 func TestReadme_IsAFrontPageThatLeadsToTheManual(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
 	readme := string(text)
-	if lines := strings.Count(readme, "\n"); lines > 200 {
-		t.Errorf("the README has %d lines", lines)
-	}
+	lines := strings.Count(readme, "\n")
+	must.True(t, lines <= 200, "the README has %d lines", lines)
 	for _, m := range regexp.MustCompile("`heed help ([a-z]+)`|internal/output/manual/([a-z]+)\\.md").FindAllStringSubmatch(readme, -1) {
 		if _, ok := manual.Lookup(m[1] + m[2]); !ok {
 			t.Errorf("the README names the topic %s, which does not exist", m[1]+m[2])
@@ -418,14 +396,12 @@ func TestReadme_IsAFrontPageThatLeadsToTheManual(t *testing.T) {
 	}
 	commands, _ := chapter(readme, "Commands\n")
 	for _, verb := range childNames(model(t).Node) {
-		if !regexp.MustCompile(`(?m)^    heed.{0,14}\b` + verb + `\b`).MatchString(commands) {
-			t.Errorf("the README does not list heed %s", verb)
-		}
+		must.True(t, regexp.MustCompile(`(?m)^    heed.{0,14}\b`+verb+`\b`).MatchString(commands),
+			"the README does not list heed %s", verb)
 	}
 	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)|`+"`((?:internal|proxy|rules|cache)/[a-z./]*)`").FindAllStringSubmatch(readme, -1) {
-		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(m[1]+m[2]))); err != nil {
-			t.Errorf("the README names %s: %v", m[1]+m[2], err)
-		}
+		_, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(m[1]+m[2])))
+		must.True(t, err == nil, "the README names %s: %v", m[1]+m[2], err)
 	}
 }
 
@@ -436,14 +412,11 @@ func TestManual_PlacesToLookExist(t *testing.T) {
 	topic, _ := manual.Lookup("development")
 	_, source, _ := strings.Cut(topic.Text, "## Where everything is")
 	for _, folder := range regexp.MustCompile(`\b(?:internal|proxy|rules|cache)/[a-z0-9/]*(?:\.go)?`).FindAllString(source, -1) {
-		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(folder))); err != nil {
-			t.Errorf("the manual names %s: %v", folder, err)
-		}
+		_, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(folder)))
+		must.True(t, err == nil, "the manual names %s: %v", folder, err)
 	}
 	_, places, found := strings.Cut(source, "Where to look:")
-	if !found {
-		t.Fatal("the manual names no places to look")
-	}
+	must.Need(t, found, "the manual names no places to look")
 	folder := ""
 	for _, m := range regexp.MustCompile("`([a-z/]+/)`|([a-z/]+\\.go)").FindAllStringSubmatch(places, -1) {
 		file := m[2]
@@ -452,9 +425,8 @@ func TestManual_PlacesToLookExist(t *testing.T) {
 		} else if !strings.Contains(file, "/") {
 			file = folder + file
 		}
-		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(file))); err != nil {
-			t.Errorf("the manual names %s: %v", file, err)
-		}
+		_, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(file)))
+		must.True(t, err == nil, "the manual names %s: %v", file, err)
 	}
 	code := sourceText(t)
 	for _, m := range regexp.MustCompile("`(?:[A-Z]\\w*\\.)?([A-Za-z]+)`").FindAllStringSubmatch(places, -1) {
@@ -484,9 +456,8 @@ func TestHelp_PrintsTopicsAndCommands(t *testing.T) {
 	list := heed(t, "", "help")
 	for _, topic := range manual.Topics() {
 		must.Contain(t, list.out, fmt.Sprintf("\n  %-13s %s\n", topic.Name, topic.Title), "`heed help` does not list %s", topic.Name)
-		if topic.Section == "" || !strings.Contains(list.out, "\n"+topic.Section+"\n") {
-			t.Errorf("`heed help` has no section %q", topic.Section)
-		}
+		must.True(t, topic.Section != "" && strings.Contains(list.out, "\n"+topic.Section+"\n"),
+			"`heed help` has no section %q", topic.Section)
 	}
 	heed(t, "", "help", "Pacing").is(t, 0, topic(t, "pacing"), "")
 	heed(t, "", "help", "run").is(t, 0, heed(t, "", "run", "--help").out, "")
@@ -516,7 +487,5 @@ func TestHelp_TheSourceNamesTopicsThatExist(t *testing.T) {
 			t.Errorf("the source names the topic %s, which does not exist", m[1])
 		}
 	}
-	if found < 20 {
-		t.Errorf("the source names %d topics", found)
-	}
+	must.True(t, found >= 20, "the source names %d topics", found)
 }

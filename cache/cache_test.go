@@ -125,7 +125,7 @@ func TestCache_ASiteThatComesUpIsNoticedWithinSeconds(t *testing.T) {
 	go func() { _ = up.Serve(l) }()
 	t.Cleanup(func() { up.Close() })
 	clock.step(2 * time.Second)
-	must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Available, "two seconds on")
+	inState(t, c.Policy(t.Context(), o, "").Source(), rules.Available, "two seconds on")
 }
 
 func TestCache_AThousandFirstRequestsAreOneFetch(t *testing.T) {
@@ -172,9 +172,9 @@ func TestCache_TheFirstToLeaveDoesNotTakeTheFetchAlong(t *testing.T) {
 	must.True(t, src.State == rules.Unreachable && errors.Is(src.Err, context.Canceled) && !src.NoConnection,
 		"who left: %+v", src)
 	close(release)
-	must.Equal(t, (<-stayed).Source().State, rules.Available, "for the one who stayed")
+	inState(t, (<-stayed).Source(), rules.Available, "for the one who stayed")
 	must.Equal(t, site.count.Load(), 1, "fetches")
-	must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Available, "afterwards")
+	inState(t, c.Policy(t.Context(), o, "").Source(), rules.Available, "afterwards")
 }
 
 func TestCache_WhoHasLeftAlreadyStartsNoFetch(t *testing.T) {

@@ -302,8 +302,8 @@ func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
 	must.Get(one.Purge(t.Context(), o))(t)
 	testkit.Until(t, "the other heed drops it", func() bool { return other.cached(t.Context(), o, "") == nil })
 	site.turn(status(404))
-	must.Equal(t, one.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
-	must.Equal(t, other.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
+	inState(t, one.Policy(t.Context(), o, "").Source(), rules.Unavailable)
+	inState(t, other.Policy(t.Context(), o, "").Source(), rules.Unavailable)
 	site.saw(t, "before and after", 2)
 }
 
@@ -319,7 +319,7 @@ func TestHeed_TheDiskDoesNotBringBackWhatWasDropped(t *testing.T) {
 	must.Need(t, err == nil && had, "purged: %v, %v", had, err)
 	site.turn(status(404))
 	after, _ := newCache(t, Config{Shared: store.seat(), Store: disk})
-	must.Equal(t, after.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
+	inState(t, after.Policy(t.Context(), o, "").Source(), rules.Unavailable)
 }
 
 // What a site told single clients is dropped with the rest of it, also where
@@ -382,7 +382,7 @@ func TestHeed_WithoutTheStoreEachGoesOn(t *testing.T) {
 	site.turn(status(404))
 	clock.step(2 * time.Hour)
 	for _, c := range []*Cache{one, other} {
-		must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Unavailable)
+		inState(t, c.Policy(t.Context(), o, "").Source(), rules.Unavailable)
 	}
 	site.saw(t, "without the store", 3)
 	had, err := one.Purge(t.Context(), o)
@@ -392,7 +392,7 @@ func TestHeed_WithoutTheStoreEachGoesOn(t *testing.T) {
 	store.turn(false)
 	store.alone()
 	store.tell()
-	must.Equal(t, other.Policy(t.Context(), o, "").Source().State, rules.Unavailable, "with an old copy in the store")
+	inState(t, other.Policy(t.Context(), o, "").Source(), rules.Unavailable, "with an old copy in the store")
 	site.saw(t, "after its return", 3)
 	clock.step(2 * time.Hour)
 	other.Policy(t.Context(), o, "")

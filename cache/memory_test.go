@@ -236,7 +236,7 @@ func TestHeed_PlacesInUseAreNotGivenUp(t *testing.T) {
 func TestHeed_APolicyBeyondTheBoundIsServedButNotKept(t *testing.T) {
 	_, o := newSite(t, status(200))
 	c, _ := newCache(t, Config{Memory: NewMemory(0, 1)})
-	must.Equal(t, c.Policy(t.Context(), o, "").Source().State, rules.Available)
+	inState(t, c.Policy(t.Context(), o, "").Source(), rules.Available)
 	n, bytes := c.Size()
 	must.True(t, n == 0 && bytes == 0, "%d places of %d bytes are kept", n, bytes)
 }

@@ -302,7 +302,7 @@ func TestHeed_ASlowSiteCostsItsOwnClientsOnly(t *testing.T) {
 	must.Equal(t, len(arrived), 0, "more than its share of the slow site's fetches ran")
 	close(release)
 	for range hosts {
-		must.Equal(t, (<-waited).Source().State, rules.Unavailable)
+		inState(t, (<-waited).Source(), rules.Unavailable)
 	}
 	lanes.empty(t)
 }

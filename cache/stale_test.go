@@ -63,7 +63,7 @@ func TestPolicy_GoogleRefusesForTwelveHoursFirst(t *testing.T) {
 	s.clock.step(2 * time.Hour)
 	state := func(when string, want rules.State) {
 		t.Helper()
-		must.Equal(t, s.shows(when, "", rules.Refuse).State, want, when)
+		inState(t, s.shows(when, "", rules.Refuse), want, when)
 	}
 	state("when it begins to fail", rules.Unreachable)
 	s.passes(11*time.Hour + 45*time.Minute)
@@ -141,7 +141,7 @@ func TestPolicy_MustRevalidateAndNoCacheDoNotForbidIt(t *testing.T) {
 			s.shows("a file", "", rules.Refuse)
 			s.breaks()
 			s.clock.step(25 * time.Hour)
-			must.Equal(t, s.shows(value, "", rules.Refuse).State, want, value)
+			inState(t, s.shows(value, "", rules.Refuse), want, value)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestPolicy_AfterThirtyDaysNothingOpensByItself(t *testing.T) {
 		s.shows("a file", "", rules.Refuse)
 		s.breaks()
 		s.passes(30*24*time.Hour + 15*time.Minute)
-		must.Equal(t, s.shows("30 days on", "", rules.Refuse).State, rules.Unreachable, "30 days on")
+		inState(t, s.shows("30 days on", "", rules.Refuse), rules.Unreachable, "30 days on")
 		further := 6 * 24 * time.Hour
 		if full {
 			further *= 10
@@ -170,7 +170,7 @@ func TestPolicy_AfterThirtyDaysNothingOpensByItself(t *testing.T) {
 	s.clock.step(staleLimit - time.Minute)
 	s.shows("a minute before", "", rules.Refuse)
 	s.clock.step(2 * time.Minute)
-	must.Equal(t, s.shows("a minute after", "", rules.Refuse).State, rules.Unreachable, "a minute after")
+	inState(t, s.shows("a minute after", "", rules.Refuse), rules.Unreachable, "a minute after")
 }
 
 // chain has the site redirect n times, from host to host, to a file.
@@ -309,7 +309,7 @@ func TestPolicy_NoStoreIsKeptForTheShortestTimeAndNeverStale(t *testing.T) {
 	s.askedTimes("in five minutes", 1)
 	s.breaks()
 	s.clock.step(time.Second)
-	must.Equal(t, s.shows("after that", "", rules.Refuse).State, rules.Unreachable)
+	inState(t, s.shows("after that", "", rules.Refuse), rules.Unreachable)
 	must.Equal(t, s.asked[1].Header.Get("If-None-Match"), "", "what may not be stored was asked for by its validator")
 }
 

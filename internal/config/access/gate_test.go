@@ -72,7 +72,7 @@ func TestHeed_WhoKeepsFailingHasToWait(t *testing.T) {
 	right, wait := g.Verify(t.Context(), here, "ann", "a")
 	must.True(t, !right && wait == failedFor, "after too many guesses: %v, %v", right, wait)
 	right, _ = g.Verify(t.Context(), netip.MustParseAddr("127.0.0.2"), "ann", "a")
-	must.True(t, right, "another address has to wait")
+	must.True(t, right, "another address waits")
 	right, _ = g.Verify(t.Context(), here, "ann", "a")
 	must.True(t, right, "what was verified is not remembered")
 	now = now.Add(memory)
@@ -92,7 +92,7 @@ func TestHeed_GuessesFromOneNetworkCountTogether(t *testing.T) {
 	must.True(t, !right && wait > 0, "the next address of the /64: %v, %v", right, wait)
 	for _, other := range []string{"2001:db8:0:1::1", "192.0.2.1"} {
 		_, wait := g.Verify(t.Context(), netip.MustParseAddr(other), "ann", "guess")
-		must.True(t, wait == 0, "%s has to wait %v", other, wait)
+		must.True(t, wait == 0, "%s waits %v", other, wait)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 				t.Error("the dead store answered")
 			}
 			end, wait := p.Lease(context.Background(), tag, "", v)
-			must.True(t, end == nil && wait == 0, "the dead store gave a lease, or has one wait for it")
+			must.True(t, end == nil && wait == 0, "the dead store gave a lease, or the fetch waits for it")
 		})
 	}
 	all.Wait()
@@ -87,7 +87,7 @@ func TestHeed_AStoreThatTakesNothingIsAway(t *testing.T) {
 	lease(t, p, "", 0)
 	server.CLI("config", "set", "maxmemory", "1")
 	end, wait := p.Lease(t.Context(), "https://other.test", "", 0)
-	must.True(t, end == nil && wait == 0, "a full store gave a lease, or has one wait for it")
+	must.True(t, end == nil && wait == 0, "a full store gave a lease, or the fetch waits for it")
 	h := store.Health()
 	must.True(t, h.Away && strings.Contains(h.Why, "OOM"), "health %+v", h)
 	server.CLI("config", "set", "maxmemory", "0")

@@ -104,7 +104,7 @@ for u in sys.argv[1:]: print(mechanicalsoup.StatefulBrowser().open(u).text)' "$@
 	{name: "phin", needs: "node", shell: `NODE_PATH="$MODULES" "$NODE" -e 'process.argv.slice(1).forEach(u => require("phin")(u).then(r => console.log(String(r.body)), e => console.log(String(e))))' "$@"`, full: true},
 	{name: "yt-dlp", needs: "yt-dlp", agent: "Mozilla", shell: `yt-dlp --compat-options no-certifi -q -o - "$1"`, each: true, page: "page.mp4", full: true},
 	{name: "WhatWeb", needs: "whatweb", agent: "WhatWeb", shell: `whatweb --color=never "$1" | sed -n 's/.*200 OK.*Title.A page.*/` + allowed + `/p'`, each: true, only: "http", full: true},
-	{name: "single-file", needs: "chromium", agent: "Chrome", shell: `"$NODE" "$MODULES/.bin/single-file" --browser-executable-path=/usr/bin/chromium --browser-arg=--no-sandbox --dump-content "$1"`, each: true, nss: true, full: true},
+	{name: "single-file", needs: "chromium", agent: "Chrome", shell: `"$NODE" "$MODULES/.bin/single-file" --browser-executable-path=/usr/bin/chromium --browser-arg=--no-sandbox --dump-content "$1"`, each: true, nss: true, drives: true, full: true},
 	{name: "Selenium", needs: "chromedriver", agent: "Chrome", shell: `/usr/bin/python3 "$SOURCE/selenium_chromium.py" "$@"`, nss: true, drives: true, full: true},
 	{name: "Playwright", needs: "chromium", agent: "Chrome", shell: `"$NODE" "$SOURCE/browse.mjs" playwright-core "$@"`, nss: true, full: true},
 	{name: "Puppeteer", needs: "chromium", agent: "Chrome", shell: `"$NODE" "$SOURCE/browse.mjs" puppeteer-core "$@"`, nss: true, full: true},
@@ -227,7 +227,7 @@ func TestProgramsBehindHeedRun(t *testing.T) {
 			}
 			own := 0
 			for _, e := range entries {
-				if strings.HasPrefix(e.URL, "http://localhost:") && e.Reason != "origin-unreachable" { // before it listens
+				if _, at, _ := strings.Cut(e.URL, "://"); strings.HasPrefix(at, "localhost:") && e.Reason != "origin-unreachable" { // before it listens
 					own++
 					if e.Reason != "own-service" || e.Status >= 400 {
 						t.Errorf("its own service is judged: %+v", e)

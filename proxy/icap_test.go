@@ -91,8 +91,7 @@ func TestICAP_Answers(t *testing.T) {
 		status, all := r.onICAP(addr, c.question)
 		must.True(t, status == c.status && strings.Contains(all, c.has),
 			"%.300q: %q\nwant %s and %s", c.question, all, c.status, c.has)
-		testkit.Until(t, "one record", func() bool { return len(r.records.all()) == before+1 })
-		e := r.records.all()[before]
+		e := r.records.after(t, before)
 		may := status == passes || strings.Contains(all, "req-hdr")
 		if e.Decision.Reason != c.reason || may != (e.Decision.Verdict == rules.Allow) || may != e.Outcome.Elsewhere || (e.Client == "192.0.2.7:0") != (strings.Contains(c.question, from7) && e.Judged != audit.NotJudged) {
 			t.Errorf("%.100q is recorded as %+v", c.question, e)
@@ -191,8 +190,7 @@ func TestICAP_TheClientIsWhoTheProxySays(t *testing.T) {
 	} {
 		before := len(r.records.all())
 		r.onICAP(addr, reqmod(getOf("http://site.test/page"), keeps, fields))
-		testkit.Until(t, "a record", func() bool { return len(r.records.all()) > before })
-		e := r.records.all()[before]
+		e := r.records.after(t, before)
 		got := e.ClientName + " " + e.User + " " + e.Client
 		if i := strings.LastIndexByte(got, ' '); strings.HasPrefix(got[i+1:], "127.0.0.1:") {
 			got = got[:i+1] // the asking proxy itself
@@ -223,8 +221,7 @@ func TestICAP_OthersThanThoseInTrustAreRefused(t *testing.T) {
 		before := len(r.records.all())
 		status, _ := r.onICAP(addr, question)
 		must.True(t, status == "ICAP/1.0 403 Forbidden: "+untrusted, "%.20q: %s", question, status)
-		testkit.Until(t, "a record", func() bool { return len(r.records.all()) == before+1 })
-		if e := r.records.all()[before]; e.Decision.Reason != rules.ReasonAccess || !strings.HasPrefix(e.Client, "127.0.0.1:") {
+		if e := r.records.after(t, before); e.Decision.Reason != rules.ReasonAccess || !strings.HasPrefix(e.Client, "127.0.0.1:") {
 			t.Errorf("%.20q is recorded as %+v", question, e)
 		}
 	}

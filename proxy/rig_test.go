@@ -324,6 +324,15 @@ func (r *records) target(t testing.TB, target string) audit.Entry {
 	return r.await(t, target, func(e *audit.Entry) bool { return e.Target == target })
 }
 
+// after returns the one entry that ends after so many others, waiting for it: a client has
+// its answer before that is recorded.
+func (r *records) after(t testing.TB, others int) audit.Entry {
+	t.Helper()
+	testkit.Until(t, "one more entry", func() bool { return len(r.all()) > others })
+	must.Equal(t, len(r.all()), others+1, "entries")
+	return r.all()[others]
+}
+
 // all returns the entries that have ended so far.
 func (r *records) all() []audit.Entry {
 	r.mu.Lock()

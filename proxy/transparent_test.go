@@ -254,8 +254,7 @@ func TestTransparent_LoopsAreRefused(t *testing.T) {
 		c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", change))
 		c.Send(originForm("/public", "site.test"))
 		c.Closed()
-		testkit.Until(t, "the record", func() bool { return len(r.records.all()) > before })
-		e := r.records.all()[before]
+		e := r.records.after(t, before)
 		must.True(t, e.Decision.Reason == rules.ReasonLoop, "%s: %+v %q", what, e.Decision, e.Detail)
 	}
 }

@@ -47,8 +47,7 @@ func TestTransparent_NoBeginningOfARequestPassesAsAnotherProtocol(t *testing.T) 
 			got, _ := io.ReadAll(c.R)
 			must.True(t, !strings.Contains(string(got), "Host: site.test\r\n"), "%.40q passed: %.100q", first, got)
 		}
-		testkit.Until(t, "the record", func() bool { return len(r.records.all()) > before })
-		e := r.records.all()[before]
+		e := r.records.after(t, before)
 		must.True(t, e.Decision.Verdict == rules.Refuse, "%q: %+v", first, e.Decision)
 	}
 }

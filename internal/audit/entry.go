@@ -313,6 +313,9 @@ func (all Recording) Decided(e *Entry) error {
 	for i, r := range all.Recorders {
 		if err := r.Decided(e); err != nil {
 			e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, err.Error()
+			if e.Method == http.MethodConnect || !IsTunnel(e.Method, e.Target) { // else no client reads an answer
+				e.Outcome.Status = http.StatusServiceUnavailable
+			}
 			for _, later := range all.Recorders[i+1:] {
 				if later.Decided(e) == nil {
 					later.Ended(e)

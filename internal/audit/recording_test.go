@@ -33,6 +33,7 @@ func TestRecording_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *t
 	must.True(t, slices.Equal(first.ended, want) && slices.Equal(last.ended, want) && e.Decision == want[0],
 		"recorded %+v and %+v, the entry says %+v", first.ended, last.ended, e.Decision)
 	must.Same(t, observer.ended, want, "observed")
+	must.Equal(t, e.Outcome.Status, 503, "the status that its client gets")
 }
 
 func TestRecording_AnObserverSeesADecisionOnceAtItsEnd(t *testing.T) {

@@ -251,6 +251,8 @@ func usageError(err error) error {
 		if near := console.Nearest(word, childNames(node.Parent)); near != "" {
 			return fmt.Errorf("%s; did you mean \"heed %s %s\"?\nSee `heed %s --help`", text, node.Parent.Path(), near, node.Parent.Path())
 		}
+	} else if names := childNames(node); found && len(names) > 0 && !strings.Contains(word, "did you mean") {
+		text += "; the commands are " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("%s\nSee `heed %s --help`", text, verb)
 }

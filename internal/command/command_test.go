@@ -57,6 +57,7 @@ func TestAWrongCommandLineIsOneSentenceAndWhatToDo(t *testing.T) {
 	says("heed run has no flag --sealde; did you mean \"--sealed\"?\nSee `heed run --help`, and write the command behind two dashes: heed run -- CMD", "run", "--sealde", "true")
 	says("heed run has no flag --nothing-near\nSee `heed run --help`, and write the command behind two dashes: heed run -- CMD", "run", "--nothing-near=1", "--", "true")
 	says("unexpected argument shw; did you mean \"heed config show\"?\nSee `heed config --help`", "config", "shw")
+	says("unexpected argument compare; the commands are verify, seal, key, prove, check-proof, backup, list, replay, recheck, report, export, diff\nSee `heed audit --help`", "audit", "compare")
 	says("unexpected argument proxy.toml\nSee `heed config check --help`", "config", "proxy.toml")
 	says("<file> is missing\nWrite: heed identity new <file>\nSee `heed identity new --help`", "identity", "new")
 	says("<b> is missing\nWrite: heed audit diff <a> <b>\nSee `heed audit diff --help`", "audit", "diff", "a.db")

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"strings"
 	"time"
 
@@ -58,6 +59,16 @@ func (c *Config) namedFiles() []namedFile {
 	return all
 }
 
+// ownFiles returns the settings of the files that heed makes if there are none.
+func (c *Config) ownFiles() []namedFile {
+	return []namedFile{
+		{key: "https.ca_cert", value: &c.HTTPS.CACert},
+		{key: "https.ca_key", value: &c.HTTPS.CAKey},
+		{key: "cache.file", value: &c.Cache.File},
+		{key: "audit.file", value: &c.Audit.File},
+	}
+}
+
 // path returns the path of the file; empty when the setting names none.
 func (f *namedFile) path() string {
 	if path, is := strings.CutPrefix(*f.value, f.prefix); is {
@@ -95,8 +106,8 @@ func (c *Config) filesBeside() {
 			*f.value = f.prefix + beside(c.File, path)
 		}
 	}
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File} {
-		*path = beside(c.File, *path)
+	for _, f := range c.ownFiles() {
+		*f.value = beside(c.File, *f.value)
 	}
 }
 
@@ -106,6 +117,12 @@ func (c *Config) checkFiles(d *decoder) {
 	for _, f := range c.namedFiles() {
 		if d.scope = f.scope; f.check != nil && f.path() != "" {
 			d.note(f.key, f.check(f.path()))
+		}
+	}
+	d.scope = ""
+	for _, f := range c.ownFiles() {
+		if info, err := os.Stat(*f.value); err == nil && info.IsDir() {
+			d.problem(f.key, "%s = %q is a directory; name a file in it", f.key, *f.value)
 		}
 	}
 }

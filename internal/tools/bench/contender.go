@@ -45,15 +45,11 @@ ca_file = %q
 [upstream.resolve]
 `
 
-// bareSettings switch off what a plain forward proxy does not do.
+// bareSettings leave out the evidence: requests are judged and paced, and recorded nowhere.
 const bareSettings = `[audit]
 enabled = false
 [log]
-level = "warn"
-[[client]]
-name = "all"
-from = ["127.0.0.0/8"]
-mode = "exempt"
+level = "error"
 `
 
 // purposeSettings state a purpose for the clients.
@@ -71,13 +67,11 @@ func contenders(binary, against, squid string) []contender {
 	if against != "" {
 		all = append(all, heed("against", against, ""))
 	}
-	bare := heed("heed-bare", binary, bareSettings)
 	robots := slices.Concat(onlyPlain, []string{"plain-1k", "plain-100k", "plain-10m", "hosts", "half", "cold"})
 	robots = slices.DeleteFunc(robots, func(name string) bool { return name == "refused-pages" })
-	bare.lacks = onlyPlain // the https of an exempt client is a tunnel
 	purpose := heed("heed-purpose", binary, purposeSettings)
 	purpose.lacks = slices.Concat(onlyPlain, []string{"plain-10m", "hosts", "half", "cold"})
-	return append(all, bare, purpose,
+	return append(all, heed("heed-bare", binary, bareSettings), purpose,
 		contender{name: "squid", command: squidCommand(squid), lacks: []string{"tls-h2", "refused", "refused-pages"}},
 		// As shipped it signs with RSA for each connection: many take a minute to open.
 		contender{name: "goproxy", command: goCommand("goproxy"), lacks: []string{"tls-h2", "refused", "refused-pages", "idle"}, shipsCA: true},

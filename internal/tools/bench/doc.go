@@ -6,8 +6,8 @@
 //	go run ./internal/tools/bench --json out.json --svg out.svg
 //
 // It starts nginx as the site, one load generator in a process of its own, and the
-// contenders: heed, built from this checkout; heed-bare, the same without record,
-// log and judging; heed-purpose, heed for clients with a purpose; Squid with ssl-bump;
+// contenders: heed, built from this checkout; heed-bare, the same without record
+// and log; heed-purpose, heed for clients with a purpose; Squid with ssl-bump;
 // goproxy (github.com/elazarl/goproxy) as it is shipped and with the settings that its documentation recommends; and
 // httputil.ReverseProxy as the least that a forward proxy in Go can be; and a relay, which only
 // copies octets between a client and the site: the floor of them all. In the cases with

@@ -156,7 +156,7 @@ func turnsOfClients(t *testing.T, balancer string, heeds []*testkit.Heed) {
 	arrived := make(chan string, 8)
 	paced := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
-			fmt.Fprint(w, "User-agent: *\nCrawl-delay: 1\n")
+			fmt.Fprint(w, "User-agent: *\nCrawl-delay: 4\n")
 			return
 		}
 		arrived <- r.URL.Path

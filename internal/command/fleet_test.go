@@ -96,6 +96,9 @@ func status(t *testing.T, c *http.Client, address string) int {
 		return 0
 	}
 	resp.Body.Close()
+	if said := resp.Header.Get("Proxy-Status"); resp.StatusCode >= 500 {
+		t.Logf("%s: %s, %s", address, resp.Status, said)
+	}
 	return resp.StatusCode
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -81,6 +82,18 @@ func squidAsks(t *testing.T, https bool) {
 	if status, proxyStatus, text := ask(c, "GET", "/private/canary", nil); status != 403 || !strings.Contains(proxyStatus, "error=http_request_denied") || !strings.Contains(text, "Disallow: /private") {
 		t.Errorf("a canary: %d %s %s", status, proxyStatus, text)
 	}
+	var opened atomic.Int32
+	counted := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		if !i.Reused {
+			opened.Add(1)
+		}
+	}})
+	for range 30 {
+		resp := must.Get(c.Do(must.Get(http.NewRequestWithContext(counted, "GET", s.base+"/private/again", nil))(t)))(t)
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	must.True(t, opened.Load() < 20, "Squid closes its client's connection behind refusals: %d of 30", opened.Load())
 	if status, _, _ := ask(c, "POST", "/private/upload", upload); status != 403 && status != 0 { // closed while the client writes
 		t.Errorf("an upload to a canary: %d", status)
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"heed/proxy/http1"
 )
@@ -99,7 +100,12 @@ func (w *Writer) Same(q *Request, body io.Reader) error {
 	return w.HTTP.End(nil)
 }
 
-// Response answers q with an HTTP answer for its client in place of the request.
+// endDelay is how long the end of a body waits that Response writes in place of a request: Squid
+// 5.7 takes a body for one that was cut off if its end arrives with it, and closes the connection
+// of its client behind it.
+const endDelay = 20 * time.Millisecond
+
+// Response answers q with an HTTP answer for its client in place of the request, or of its answer.
 func (w *Writer) Response(q *Request, status int, header http.Header, body []byte) error {
 	m := http1.Message{Status: status, Phrase: http.StatusText(status), Header: header, Length: int64(len(body)), Framing: http1.Sized}
 	if !http1.HasBody(q.HTTP.Method, status) {
@@ -112,6 +118,9 @@ func (w *Writer) Response(q *Request, status int, header http.Header, body []byt
 	if w.begin(q, "res", head, len(body) > 0); len(body) > 0 {
 		if _, err := w.HTTP.Write(body); err != nil {
 			return err
+		}
+		if q.Method == Reqmod && w.HTTP.Flush() == nil {
+			time.Sleep(endDelay)
 		}
 	}
 	return w.HTTP.End(nil)

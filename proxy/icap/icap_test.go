@@ -103,6 +103,24 @@ func TestResponse(t *testing.T) {
 	}
 }
 
+// The end of a refusal's body comes after the rest, by itself.
+func TestResponse_TheEndOfABodyComesByItself(t *testing.T) {
+	var sent writes
+	w := Writer{HTTP: http1.Writer{To: &sent}, Service: Service{Tag: "t"}}
+	err := w.Response(&Request{Method: Reqmod, HTTP: http1.Head{Method: "GET"}}, 403, http.Header{}, []byte("no"))
+	if err != nil || len(sent) != 2 || !strings.HasSuffix(sent[0], "\r\n2\r\nno\r\n") || sent[1] != "0\r\n\r\n" {
+		t.Errorf("%q, %v", sent, err)
+	}
+}
+
+// writes are the octets of each Write.
+type writes []string
+
+func (w *writes) Write(p []byte) (int, error) {
+	*w = append(*w, string(p))
+	return len(p), nil
+}
+
 // What breaks a rule is an error with the status and the words of the answer, and nothing is
 // allowed because of it.
 func TestErrors(t *testing.T) {

@@ -90,9 +90,7 @@ func TestCompact_ADecisionReadsFewBlocks(t *testing.T) {
 		taken, _ := stepsOf(p, fmt.Sprintf("/catalog/section-%d/page", i*200))
 		sum += taken
 	}
-	if sum/1000 > 2*stepsPerBlock {
-		t.Errorf("a decision takes %d steps, more than two blocks", sum/1000)
-	}
+	must.True(t, sum/1000 <= 2*stepsPerBlock, "a decision takes %d steps, more than two blocks", sum/1000)
 }
 
 // A file in whose blocks a target has many rules to try is too complex, and not slow.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -21,9 +22,9 @@ func TestHeed_CrowdsOfWildcardsAgainstReference(t *testing.T) {
 	sizes := []int{9, 20, 60, 120, 300, 3000}
 	lengths := []int{3, 30, 300, 700, 700, 700}
 	switch {
-	case !full: // with 120, both ways to search are taken: see fewRules and fewWild
+	case !testkit.Full: // with 120, both ways to search are taken: see fewRules and fewWild
 		sizes, lengths = sizes[:4], lengths[:4]
-	case raceDetector:
+	case testkit.Race:
 		sizes = sizes[:5]
 	}
 	for _, size := range sizes {

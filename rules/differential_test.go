@@ -8,20 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
 
-// full is set when tests run in their long form, with HEED_TEST_FULL=1.
-var full = os.Getenv("HEED_TEST_FULL") != ""
-
 // times returns how often a random test runs: n in the long form, a thirtieth of it
 // otherwise, and a tenth of that under the race detector.
 func times(n int) int {
-	if !full {
+	if !testkit.Full {
 		n /= 30
 	}
-	if raceDetector {
+	if testkit.Race {
 		n /= 10
 	}
 	return n
@@ -144,9 +142,8 @@ func TestRFC9309_DifferentialAgainstReference(t *testing.T) {
 				header, names := m.agent()
 				got := policy.Decide(rules.Identify(header), rules.NewTarget(target))
 				want := refDecide(groups, names, readings)
-				if (got.Verdict == rules.Allow) != want.allow {
-					t.Fatalf("seed %d: %q asks for %s: engine says %+v, reference allow=%v; file:\n%s", seed, header, target, got, want.allow, file)
-				}
+				must.Need(t, (got.Verdict == rules.Allow) == want.allow,
+					"seed %d: %q asks for %s: engine says %+v, reference allow=%v; file:\n%s", seed, header, target, got, want.allow, file)
 				done++
 				if want.allow {
 					allowed++

@@ -27,10 +27,6 @@ var edgeVectors = []vector{
 		file: "User-agent: *\nDisallow: /é\nAllow: /*****\n", want: `
   refuse /%C3%A9 2
   allow /e 3`},
-	{from: "heed length", name: "a final dollar is an octet of the pattern",
-		file: "User-agent: *\nDisallow: /a*\nAllow: /a$\n", want: `
-  allow /a 3
-  refuse /ab 2`},
 	{from: "heed spellings", name: "slash runs merge after dot segments are gone, too",
 		file: "User-agent: *\nDisallow: /a/b\n", want: `
   refuse /a//..//b 2 v2`},

@@ -157,9 +157,8 @@ func TestHeed_ExplainAgreesWithDecide(t *testing.T) {
 					}
 				}
 			}
-			if verdict != q.verdict || line != q.line || variant != q.variant {
-				t.Errorf("%s: %q asks for %s: explained as %v by %d %s, decided %+v", s.name, q.agent, q.target, verdict, line, variant, x.Decision)
-			}
+			must.True(t, verdict == q.verdict && line == q.line && variant == q.variant,
+				"%s: %q asks for %s: explained as %v by %d %s, decided %+v", s.name, q.agent, q.target, verdict, line, variant, x.Decision)
 		}
 	}
 }

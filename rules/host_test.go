@@ -6,6 +6,11 @@ import (
 	"heed/internal/tools/testkit/must"
 )
 
+func policyOf(text string) *Policy {
+	o := Origin{Scheme: "https", Host: "site.test", Port: 443}
+	return New(Source{Origin: o, State: Available}, []byte(text))
+}
+
 // A tunnel's host is refused only to an agent that the file disallows everything;
 // the other rules of the file are counted as not seen.
 func TestHeed_AHostIsJudgedByWhatHoldsForAllOfIt(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -74,7 +75,7 @@ func TestHeed_NamesOfVeryManyGroupsAreRemembered(t *testing.T) {
 			must.Equal(t, p.Decide(agent, rules.NewTarget(target)).Verdict, want, "%s, %s", name, target)
 		}
 		n := testing.AllocsPerRun(10, func() { p.Decide(agent, rules.NewTarget("/z")) })
-		must.True(t, n < 1 || raceDetector, "%s: %v allocations", name, n) // which drops what pools hold
+		must.True(t, n < 1 || testkit.Race, "%s: %v allocations", name, n) // which drops what pools hold
 	}
 }
 

@@ -103,9 +103,8 @@ func TestHeed_WhatIsRememberedOfAgentsIsBounded(t *testing.T) {
 		}
 	}
 	t.Logf("%d octets for each policy", most/len(policies))
-	if most/len(policies) > rules.MaxRemembered {
-		t.Errorf("%d octets for each policy, more than %d", most/len(policies), rules.MaxRemembered)
-	}
+	must.True(t, most/len(policies) <= rules.MaxRemembered,
+		"%d octets for each policy, more than %d", most/len(policies), rules.MaxRemembered)
 	runtime.KeepAlive(policies)
 }
 

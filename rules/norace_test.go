@@ -10,8 +10,6 @@ import (
 	"heed/rules"
 )
 
-const raceDetector = false
-
 // The tests here and in memory_test.go measure memory, which the race
 // detector changes.
 

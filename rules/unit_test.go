@@ -82,29 +82,6 @@ func TestHeed_AnAgentOfTooManyNamesIsRefused(t *testing.T) {
 	must.True(t, d.Verdict == rules.Allow, "one name less: %+v", d)
 }
 
-// TestHeed_ANameOfWordsIsTakenWhole holds two groups whose names begin alike: an
-// agent that has the whole name of one is not the other.
-func TestHeed_ANameOfWordsIsTakenWhole(t *testing.T) {
-	t.Parallel()
-	p := standard("User-agent: Sogou web spider\nAllow: /\n\nUser-agent: Sogou inst spider\nDisallow: /\n")
-	for agent, want := range map[string]rules.Verdict{
-		"Sogou web spider/4.0": rules.Allow, "Sogou inst spider/4.0": rules.Refuse, "Sogou News/1": rules.Refuse,
-		"Spider/1": rules.Allow,
-	} {
-		must.Equal(t, p.Decide(rules.Identify(agent), rules.NewTarget("/x")).Verdict, want, agent)
-	}
-}
-
-// TestHeed_AVersionMakesNoOtherName merges the groups of one name whatever
-// version follows it.
-func TestHeed_AVersionMakesNoOtherName(t *testing.T) {
-	t.Parallel()
-	p := standard("User-agent: wget\nDisallow: /1\n\nUser-agent: Wget/1.6\nDisallow: /2\n\nUser-agent: WGET*\nDisallow: /3\n")
-	for _, target := range []string{"/1", "/2", "/3"} {
-		must.Equal(t, p.Decide(rules.Identify("Wget/1.21"), rules.NewTarget(target)).Verdict, rules.Refuse, target)
-	}
-}
-
 // TestHeed_ConcurrentDecisionsForManyAgents lets agents come and go while others ask.
 func TestHeed_ConcurrentDecisionsForManyAgents(t *testing.T) {
 	t.Parallel()

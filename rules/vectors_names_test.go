@@ -72,14 +72,26 @@ Sogou web spider/4.0
 Sogou/1.0
 	refuse /any 4
 	allow  /web`},
-	{from: "heed versions", name: "in a user-agent line are ignored",
-		file: "User-agent: wget/1.6\nDisallow: /a\nUser-agent: Twitterbot/1.0\nDisallow: /b\n", want: `
+	{from: "heed names", name: "of several words are taken whole, where two begin alike",
+		file: "User-agent: Sogou web spider\nAllow: /\nUser-agent: Sogou inst spider\nDisallow: /\n", want: `
+Sogou web spider/4.0
+	allow  /x 2
+Sogou inst spider/4.0
+	refuse /x 4
+Sogou News/1
+	refuse /x 4
+Spider/1
+	allow  /x`},
+	{from: "heed versions", name: "in a user-agent line are ignored, and make no other name",
+		file: "User-agent: wget\nDisallow: /1\nUser-agent: Wget/1.6\nDisallow: /2\nUser-agent: WGET*\nDisallow: /3\nUser-agent: Twitterbot/1.0\nDisallow: /b\n", want: `
 Wget/1.21.3
-	refuse /a 2
+	refuse /1 2
+	refuse /2 4
+	refuse /3 6
 wget
-	refuse /a 2
+	refuse /2 4
 Twitterbot/2.0
-	refuse /b 4`},
+	refuse /b 8`},
 	{from: "heed stars", name: "after a name are ignored, and text after a star is",
 		file: "User-agent: Mediapartners-Google*\nDisallow: /a\nUser-agent: googlebot *\nDisallow: /b\nUser-agent: * and everybody\nDisallow: /c\n", want: `
 Mediapartners-Google

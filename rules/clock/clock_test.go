@@ -15,6 +15,7 @@ func TestHeed_Waits(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"10": 10 * time.Second, "0.5": 500 * time.Millisecond, "0,5": 500 * time.Millisecond, ".5": 500 * time.Millisecond,
 		"1e3": 1000 * time.Second, "0": 0, "10.": 10 * time.Second, "99999999999999999999": clock.Most, "1,25": 1250 * time.Millisecond,
+		"1e9": clock.Most, "1e999": clock.Most,
 	} {
 		d, exact, ok := clock.Seconds(s)
 		must.True(t, d == want && exact && ok, "%q: %v, exact %v, %v; want %v", s, d, exact, ok, want)
@@ -46,6 +47,7 @@ func TestHeed_Rates(t *testing.T) {
 	for s, want := range map[string]clock.Rate{
 		"1/10": day(1, 10*time.Second), "30/1m": day(30, time.Minute), "2/1h 0800-1845": {Documents: 2, Per: time.Hour, Window: clock.Window{From: 480, To: 1125}},
 		"1/5s 22:00-06:00": {Documents: 1, Per: 5 * time.Second, Window: clock.Window{From: 1320, To: 360}},
+		"1/2000000000h":    day(1, clock.Most), "1/99999999999999999999": day(1, clock.Most),
 	} {
 		r, exact, ok := clock.RateOf(s)
 		must.True(t, r == want && exact && ok, "%q: %+v, exact %v, %v; want %+v", s, r, exact, ok, want)

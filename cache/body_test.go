@@ -14,7 +14,6 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"heed/internal/base/coding"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -41,20 +40,6 @@ func sends(coding string, body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", coding)
 		_, _ = w.Write(body)
-	}
-}
-
-func TestRFC9110_EveryCodingThatIsOfferedIsDecoded(t *testing.T) {
-	t.Parallel()
-	for name := range strings.SplitSeq(coding.Accepted, ", ") {
-		must.True(t, coding.Known(name), "%s is offered and not known", name)
-	}
-	text := strings.Repeat(file, 50)
-	for name, body := range encoded(text) {
-		a := fetch(t, serve(t, sends(name, body)))
-		must.True(t, a.err == nil && string(a.body) == text, "%s: %d bytes, err %v", name, len(a.body), a.err)
-		a = fetch(t, serve(t, sends(strings.ToUpper(name), nil)))
-		must.True(t, a.err == nil && len(a.body) == 0, "%s of nothing: %q, err %v", name, a.body, a.err)
 	}
 }
 

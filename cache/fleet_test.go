@@ -445,9 +445,8 @@ func TestHeed_HeldIsShown(t *testing.T) {
 	}
 	refuses(t, one, o)
 	got := other.Find(o) // of the fleet
-	if len(got) != 1 || !got[0].AskAt.Equal(clock.Now().Add(time.Hour)) || got[0].Bytes == 0 || !got[0].Shared || got[0].For != "" {
-		t.Fatalf("found %+v", got)
-	}
+	must.Need(t, len(got) == 1 && got[0].AskAt.Equal(clock.Now().Add(time.Hour)) && got[0].Bytes != 0 && got[0].Shared && got[0].For == "",
+		"found %+v", got)
 	for _, c := range []*Cache{one, other} { // of the fleet, of the disk
 		s := c.Find(o)[0].Policy.Source().Snapshot
 		must.Need(t, s != nil, "there is no file")

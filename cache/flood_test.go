@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -53,15 +54,6 @@ func fileOf(host string, lines int) string {
 	return b.String()
 }
 
-// heap returns how many octets are in use.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what the first one found unused is gone after the second
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // What the bound counts is what the policies take, whatever they are.
 func TestHeed_WhatIsCountedIsWhatIsHeld(t *testing.T) {
 	for name, answer := range answers {
@@ -95,7 +87,7 @@ func TestHeed_WhatIsCountedIsWhatIsHeld(t *testing.T) {
 func TestHeed_AMillionNamesAreBounded(t *testing.T) {
 	config := Config{}
 	names, working, room := 20_000, 200, int64(12<<20)
-	if full {
+	if testkit.Full {
 		names, working, room = 1_000_000, 1000, defaultMaxBytes
 	}
 	config.Memory = NewMemory(0, room)

@@ -138,9 +138,8 @@ func TestHeed_PublicTextIsKept(t *testing.T) {
 	again := must.Get(readRecord(site, rules.Standard, encodeRecord(e, rules.Standard), nil))(t)
 	for _, e := range []*entry{e, again} {
 		src := e.policy.Source()
-		if safetext.Public(src.Err) != "redirects in a circle" || src.Err.Error() != "redirects in a circle: "+errNetwork.Error() {
-			t.Errorf("%v, public text %q", src.Err, safetext.Public(src.Err))
-		}
+		must.True(t, safetext.Public(src.Err) == "redirects in a circle" && src.Err.Error() == "redirects in a circle: "+errNetwork.Error(),
+			"%v, public text %q", src.Err, safetext.Public(src.Err))
 	}
 }
 

@@ -22,19 +22,8 @@ type signKey struct{}
 // signedScene is a scene whose requests are signed as those of the client whose context
 // contains a signer; the field Signed names it.
 func signedScene(t *testing.T) *scene {
-	s := &scene{t: t}
-	s.cache, s.clock = newCache(t, Config{
+	return sceneOf(t, Config{
 		UserAgent: "heed/1.0",
-		Transport: transport(func(r *http.Request) (*http.Response, error) {
-			if by, ok := r.Context().Value(signKey{}).(testSigner); ok {
-				r.Header.Set("Signed", string(by))
-			}
-			s.mu.Lock()
-			s.asked = append(s.asked, r)
-			says := s.says
-			s.mu.Unlock()
-			return says(r)
-		}),
 		Signer: func(ctx context.Context) Signer {
 			if by, ok := ctx.Value(clientKey{}).(testSigner); ok {
 				return by
@@ -43,7 +32,6 @@ func signedScene(t *testing.T) *scene {
 		},
 		Sign: func(to context.Context, by Signer) context.Context { return context.WithValue(to, signKey{}, by) },
 	})
-	return s
 }
 
 // as returns the verdict on /private/x for a client, and what the site was asked for it.

@@ -152,9 +152,8 @@ func TestVisit_TakesATurn(t *testing.T) {
 	must.True(t, s.State == rules.Available, "%v %v", s.State, s.Err)
 	s = policyOf(t, c, "two.test")
 	must.True(t, s.State == rules.Unreachable && errors.Is(s.Err, late), "%v %v", s.State, s.Err)
-	if len(turns) != 3 || !turns[0].RobotsTxt || turns[1].RobotsTxt || len(turns[1].Hints) != 1 || len(turns[2].Hints) != 1 {
-		t.Fatalf("turns %+v", turns)
-	}
+	must.Need(t, len(turns) == 3 && turns[0].RobotsTxt && !turns[1].RobotsTxt && len(turns[1].Hints) == 1 && len(turns[2].Hints) == 1,
+		"turns %+v", turns)
 	d, _ := turns[2].Hints[0].Delay(time.Now())
 	must.True(t, d == 10*time.Second, "a delay of %v", d)
 	home, c := newTown(t, func(w http.ResponseWriter, r *http.Request) {

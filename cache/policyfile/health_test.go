@@ -79,9 +79,8 @@ func smallDisk(t *testing.T) (dir string) {
 		return dir
 	}
 	out, err := exec.Command("sudo", "-n", "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=4m,mode=700,uid=%d", os.Getuid()), "tmpfs", dir).CombinedOutput()
-	if err != nil {
-		t.Fatalf("this test fills a small disk, for which it mounts a tmpfs: run it as root, or where sudo asks for no password: %v %s", err, out)
-	}
+	must.Need(t, err == nil,
+		"this test fills a small disk, for which it mounts a tmpfs: run it as root, or where sudo asks for no password: %v %s", err, out)
 	t.Cleanup(func() {
 		out, err := exec.Command("sudo", "-n", "umount", "-l", dir).CombinedOutput()
 		must.True(t, err == nil, "%v %s", err, out)
@@ -252,9 +251,7 @@ func TestHeed_AFileBesideThePoliciesIsRemovedWhileItIsUsed(t *testing.T) {
 		f.Flush()
 		must.OK(t, spoil())
 		k.Save(after, []byte("r"), []byte("s"))
-		if !f.Flush() {
-			t.Errorf("%+v", f.Health())
-		}
+		must.True(t, f.Flush(), "%+v", f.Health())
 		saysSo(t, heard, "a file beside the policies file was removed or replaced", i+1)
 		next := killed(f)
 		for _, key := range []string{before, after} {

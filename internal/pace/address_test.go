@@ -91,9 +91,8 @@ func TestHeed_ATurnThatIsRefusedAtTheAddressIsGivenBackAtTheSite(t *testing.T) {
 		first.Turn.Started()
 		first.Turn.End()
 		refused := take(t.Context(), "b.test")
-		if !refused.Refused || refused.Address != "2001:db8::1" || refused.RetryAfter < 59*time.Second || refused.Turn != nil {
-			t.Errorf("%+v", refused)
-		}
+		must.True(t, refused.Refused && refused.Address == "2001:db8::1" && refused.RetryAfter >= 59*time.Second && refused.Turn == nil,
+			"%+v", refused)
 		settings.MaxWait = time.Hour
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()

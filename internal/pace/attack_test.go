@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,7 +21,7 @@ import (
 func TestHeed_WhateverClientsDoTheDelayIsKept(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(3)
-	if os.Getenv("HEED_TEST_FULL") != "" {
+	if testkit.Full {
 		seeds = 30
 	}
 	for seed := range seeds {
@@ -93,7 +92,7 @@ func (m *mob) one(ask *Ask) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		answer := m.Take(ctx, ask)
-		defer turnOf(answer).End()
+		defer end(answer)
 		m.mu.Lock()
 		until, given := m.held, time.Since(m.begun)
 		m.mu.Unlock()
@@ -111,7 +110,7 @@ func (m *mob) one(ask *Ask) {
 		for _, lane := range strings.Fields(ask.Name) {
 			m.lanes[lane] = append(m.lanes[lane], time.Since(m.begun))
 		}
-		turnOf(answer).Started()
+		answer.Turn.Started()
 	})
 }
 
@@ -128,8 +127,7 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 			c.wg.Go(func() {
 				for ctx.Err() == nil {
 					answer := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Hints: both, Client: "attacker"})
-					turnOf(answer).Started()
-					turnOf(answer).End()
+					served(answer)
 					if answer.Refused {
 						testkit.Delay(time.Second)
 					}
@@ -141,8 +139,7 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 			answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: quick, Client: "quiet"})
 			must.True(t, !answer.Refused && answer.Waited <= 1500*time.Millisecond,
 				"request %d in the quick group waited %v (refused: %v)", n, answer.Waited, answer.Refused)
-			turnOf(answer).Started()
-			turnOf(answer).End()
+			served(answer)
 		}
 		stop()
 		c.wg.Wait()
@@ -160,23 +157,21 @@ func TestHeed_ClientsThatKeepTheirRetryAfterAreNotStarved(t *testing.T) {
 			c.wg.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
 					answer := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Hints: delay("60"), Client: fmt.Sprint("rude", rude), Target: fmt.Sprint(n)})
-					turnOf(answer).Started()
-					turnOf(answer).End()
+					served(answer)
 					testkit.Delay(5 * time.Second)
 				}
 			})
 		}
 		testkit.Advance(10 * time.Second)
-		served := 0
+		count := 0
 		for n := range 10 {
 			polite := &Ask{Settings: &defaults, Origin: site1, Hints: delay("60"), Client: "polite", Target: fmt.Sprint(n)}
 			begun := time.Now()
 			for try := 0; ; try++ {
 				answer := c.Take(t.Context(), polite)
 				if !answer.Refused {
-					turnOf(answer).Started()
-					turnOf(answer).End()
-					served++
+					served(answer)
+					count++
 					break
 				}
 				if try == 2 {
@@ -188,7 +183,7 @@ func TestHeed_ClientsThatKeepTheirRetryAfterAreNotStarved(t *testing.T) {
 		}
 		stop()
 		c.wg.Wait()
-		t.Logf("%d of 10 requests were served", served)
+		t.Logf("%d of 10 requests were served", count)
 	})
 }
 
@@ -204,8 +199,7 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 		for n := range c.bounds.sites + 100 {
 			o := rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}
 			answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: o, Hints: delay("3600"), Client: "walker"})
-			turnOf(answer).Started()
-			turnOf(answer).End()
+			served(answer)
 			if answer.Refused {
 				refused++
 			}
@@ -246,8 +240,7 @@ func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
 		c.wg.Go(func() {
 			for ctx.Err() == nil {
 				a := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Client: "flood", RobotsTxt: true})
-				turnOf(a).Started()
-				turnOf(a).End()
+				served(a)
 				testkit.Delay(time.Millisecond)
 			}
 		})
@@ -255,7 +248,7 @@ func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
 		answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("1"), Client: "a"})
 		must.True(t, !answer.Refused && answer.Waited <= 3*time.Second,
 			"a page waited %v (refused: %v)", answer.Waited, answer.Refused)
-		turnOf(answer).End()
+		end(answer)
 		stop()
 		c.wg.Wait()
 	})
@@ -280,11 +273,11 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 			n := r.IntN(len(wishes))
 			c.wg.Go(func() {
 				answer := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Hints: wishes[n], Client: fmt.Sprint(n)})
-				defer turnOf(answer).End()
+				defer end(answer)
 				if answer.Refused {
 					return
 				}
-				turnOf(answer).Started()
+				answer.Turn.Started()
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				gap := time.Since(last[n])
@@ -309,17 +302,16 @@ func TestHeed_WhatIsOnItsWayIsNotGivenBack(t *testing.T) {
 		left := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"})
 		c.ask("b", delay("10"))
 		testkit.Advance(2 * time.Second)
-		turnOf(left).Going()
+		left.Turn.Going()
 		testkit.Advance(time.Second)
-		turnOf(left).End()
+		end(left)
 		c.expect("b 13s")
 
 		slow := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"})
 		c.ask("c", delay("10"))
-		turnOf(slow).Going() // at 23s
+		slow.Turn.Going() // at 23s
 		testkit.Advance(15 * time.Second)
-		turnOf(slow).Started()
-		turnOf(slow).End()
+		served(slow)
 		c.expect("b 13s, c 48s")
 	})
 }

@@ -156,9 +156,7 @@ func TestHeed_HeedsOfAFleetTakeTurns(t *testing.T) {
 		for i := 1; i < len(all); i++ {
 			gap := all[i].at - all[i-1].at
 			must.True(t, gap >= 2*time.Second && gap <= 2200*time.Millisecond, "%v between the starts %v", gap, all)
-			if i > 1 && i < 5 && all[i].who == all[i-1].who {
-				t.Errorf("one heed came twice: %v", all)
-			}
+			must.True(t, i <= 1 || i >= 5 || all[i].who != all[i-1].who, "one heed came twice: %v", all)
 		}
 		must.Equal(t, f.left(), 0, "turns and places left")
 	})
@@ -205,7 +203,7 @@ func TestHeed_ThePauseOfAFleetIsReported(t *testing.T) {
 		if a := c.Take(t.Context(), &ask); a.Refused {
 			t.Errorf("%+v", a)
 		} else {
-			turnOf(a).End()
+			end(a)
 		}
 		c.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"5"}}, time.Now())
 		c.Fetches(site1)
@@ -217,7 +215,7 @@ func TestHeed_ThePauseOfAFleetIsReported(t *testing.T) {
 		if a := c.Take(t.Context(), &ask); a.Refused {
 			t.Errorf("%+v", a)
 		} else {
-			turnOf(a).End()
+			end(a)
 		}
 		must.Equal(t, f.left(), 0, "turns and places left")
 		slices.Sort(f.told)
@@ -247,7 +245,7 @@ func TestHeed_RequestsWaitForAStoreThatWasNeverReached(t *testing.T) {
 		if a := c.Take(t.Context(), &ask); a.Refused || a.Waited < 3*time.Second || a.Waited > 5*time.Second {
 			t.Errorf("when it was reached: %+v", a)
 		} else {
-			turnOf(a).End()
+			end(a)
 		}
 		c.wg.Wait()
 	})
@@ -298,7 +296,7 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 		again := one.Take(t.Context(), &late)
 		must.True(t, !again.Refused && again.Waited <= 10*time.Second,
 			"refused with Retry-After %v, then: %+v", refused.RetryAfter, again)
-		turnOf(again).End()
+		end(again)
 		one.wg.Wait()
 		other.wg.Wait()
 	})

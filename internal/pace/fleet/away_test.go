@@ -68,17 +68,6 @@ func TestHeed_NoRequestWaitsLongForAStoreThatHangs(t *testing.T) {
 	must.Equal(t, log.count(away), 1, "the log does not say once that it is away")
 }
 
-func TestHeed_AStoreThatIsAwayAtTheStartIsUsedWhenItComes(t *testing.T) {
-	t.Parallel()
-	server := testkit.NewRedis(t)
-	server.Kill()
-	store, log := open(t, "redis://"+server.Addr)
-	testkit.Until(t, "the log says that it is away", func() bool { return log.count(away) == 1 })
-	server.Restart()
-	testkit.Until(t, "the store is back", func() bool { return !store.Health().Away })
-	lease(t, store.Policies("space"), "", 0)
-}
-
 func TestHeed_AStoreThatTakesNothingIsAway(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
@@ -102,8 +91,9 @@ func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.Newer(ctx, tag, "", 0)
+	a := store.Lanes().Ask(ctx, tag, "ticket", of("group"))
 	h := store.Health()
-	must.True(t, !h.Away, "health %+v", h)
+	must.True(t, !h.Away && !a.Now && !a.Away, "health %+v, %+v", h, a)
 }
 
 // Several heeds look at the store as they start, some before turns are in use and some

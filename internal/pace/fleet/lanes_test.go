@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -79,6 +78,35 @@ func (m *member) leave(lanes []pace.Lane) {
 	must.OK(m.t, m.lanes.Leave(m.t.Context(), m.host, m.ticket, lanes))
 }
 
+// startsOf has each heed start n requests, one after the other, at one site, and returns when
+// they did, and which. reported gets what became of the report of each start.
+func startsOf(all []*member, n int, reported func(error)) (starts []time.Time, who []int) {
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for i, m := range all {
+		running.Go(func() {
+			for range n {
+				m.take(of("group"))
+				mu.Lock()
+				starts, who = append(starts, time.Now()), append(who, i)
+				mu.Unlock()
+				reported(m.lanes.Started(m.t.Context(), m.host, m.ticket, of("group"), 0))
+			}
+		})
+	}
+	running.Wait()
+	return starts, who
+}
+
+// apart fails the test where a start came sooner than least after the one before it.
+func apart(t *testing.T, starts []time.Time, least time.Duration) {
+	t.Helper()
+	for i := 1; i < len(starts); i++ {
+		gap := starts[i].Sub(starts[i-1])
+		must.True(t, gap >= least, "start %d of %d came %v after the one before it", i, len(starts), gap)
+	}
+}
+
 // settled waits until a store that has just started has no past that might
 // count.
 func settled(m *member) {
@@ -92,29 +120,11 @@ func TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
 	all := lineUp(t, "redis://"+server.Addr, 3)
-	var mu sync.Mutex
-	var starts []time.Time
-	var who []int
 	for _, m := range all {
 		settled(m)
 	}
-	var running sync.WaitGroup
-	for i, m := range all {
-		running.Go(func() {
-			for range 5 {
-				m.take(of("group"))
-				mu.Lock()
-				starts, who = append(starts, time.Now()), append(who, i)
-				mu.Unlock()
-				m.start(of("group"))
-			}
-		})
-	}
-	running.Wait()
-	for i := 1; i < len(starts); i++ {
-		gap := starts[i].Sub(starts[i-1])
-		must.True(t, gap >= delay-5*time.Millisecond, "start %d came %v after the one before it", i, gap)
-	}
+	starts, who := startsOf(all, 5, func(err error) { must.True(t, err == nil, "%v", err) })
+	apart(t, starts, delay-5*time.Millisecond)
 	for i := 3; i+3 < len(who); i += 3 { // the first may come before others have asked
 		if who[i] == who[i+1] || who[i+1] == who[i+2] || who[i] == who[i+2] {
 			t.Errorf("one passed another: %v", who)
@@ -333,25 +343,6 @@ func TestHeed_TurnsHaveABound(t *testing.T) {
 	must.True(t, n <= 1030, "%d fields", n)
 }
 
-func TestHeed_TurnsInACluster(t *testing.T) {
-	t.Parallel()
-	nodes := testkit.NewRedisCluster(t)
-	all := lineUp(t, fmt.Sprintf("redis://%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), 2)
-	settled(all[0])
-	for i := range 40 {
-		one, other := all[0].at(fmt.Sprintf("https://site%d.test", i)), all[1].at(fmt.Sprintf("https://site%d.test", i))
-		one.take(of("a", "b"))
-		one.start(of("a", "b"))
-		must.True(t, !other.ask(of("b")).Now, "%s: two started", one.host)
-		other.leave(of("b"))
-		must.OK(t, one.lanes.Hold(t.Context(), one.host, time.Minute))
-	}
-	for _, n := range nodes {
-		must.True(t, n.Count("dbsize") != 0, "node %s has none of them", n.Addr)
-	}
-	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Membership().Heeds == 2 })
-}
-
 func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
@@ -361,25 +352,8 @@ func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
 	all := []*member{{t, one.Lanes(), tag, "ticket"}, {t, other.Lanes(), tag, "ticket"}}
 	testkit.Until(t, "both are counted", func() bool { return one.Health().Heeds == 2 && other.Health().Heeds == 2 })
 	server.Kill()
-	var mu sync.Mutex
-	var starts []time.Time
-	var running sync.WaitGroup
-	for _, m := range all {
-		running.Go(func() {
-			for range 3 {
-				m.take(of("group"))
-				mu.Lock()
-				starts = append(starts, time.Now())
-				mu.Unlock()
-				must.Equal(t, m.lanes.Started(t.Context(), m.host, m.ticket, of("group"), 0), fleet.ErrAway)
-			}
-		})
-	}
-	running.Wait()
-	for i := 1; i < len(starts); i++ {
-		gap := starts[i].Sub(starts[i-1])
-		must.True(t, gap >= delay-20*time.Millisecond, "start %d came %v after the one before it", i, gap)
-	}
+	starts, _ := startsOf(all, 3, func(err error) { must.Equal(t, err, fleet.ErrAway) })
+	apart(t, starts, delay-20*time.Millisecond)
 	must.True(t, log.count("turns are not shared") == 1 && log.count("heeds=2") == 1, "the log says:\n%s", log.text.String())
 	back := time.Now()
 	server.Restart()
@@ -424,13 +398,4 @@ func TestHeed_AHeedThatStartsWithoutTheStoreKeepsTheDelayForAll(t *testing.T) {
 	m.lanes.Expect(fleet.Membership{Store: server.Addr, Size: 3, Heeds: 3}) // too late
 	s = m.lanes.Membership()
 	must.True(t, s.Heeds == 1 && s.Ahead.Abs() <= time.Minute, "%+v", s)
-}
-
-func TestHeed_AnImpatientWaiterDoesNotBlameTheStoreForItsTurn(t *testing.T) {
-	t.Parallel()
-	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	a := store.Lanes().Ask(ctx, tag, "ticket", of("group"))
-	must.True(t, !a.Now && !a.Away && !store.Health().Away, "%+v", a)
 }

@@ -261,10 +261,7 @@ func (l *liar) keeps(t *testing.T, change func()) {
 	l.close()
 	turnsOf(heeds, time.Now().Add(16*delay), &mu, &starts)
 	must.True(t, len(starts) >= 4, "%d starts", len(starts))
-	for i := 1; i < len(starts); i++ {
-		gap := starts[i].Sub(starts[i-1])
-		must.True(t, gap >= delay-20*time.Millisecond, "start %d of %d came %v after the one before it", i, len(starts), gap)
-	}
+	apart(t, starts, delay-20*time.Millisecond)
 	t.Logf("%d starts in %v", len(starts), starts[len(starts)-1].Sub(starts[0]))
 }
 

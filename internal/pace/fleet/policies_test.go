@@ -232,17 +232,3 @@ func TestHeed_ChangesAreReported(t *testing.T) {
 		t.Errorf("heard of its own change: %q", <-own)
 	}
 }
-
-func TestHeed_ChangesWaitWhileOneIsHandled(t *testing.T) {
-	t.Parallel()
-	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
-	told := make(chan string) // the handler of a change ends when the test takes it
-	other.Watch(func(tag string, _ bool) { told <- tag })
-	<-told // messages before the subscription are lost
-	tags := []string{"https://a.test", "https://b.test", "https://c.test"}
-	for _, tag := range tags {
-		must.Get(one.Drop(t.Context(), tag))(t)
-	}
-	got := []string{<-told, <-told, <-told}
-	must.True(t, slices.Equal(slices.Sorted(slices.Values(got)), tags), "heard of %q, want %q", got, tags)
-}

@@ -4,27 +4,17 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"heed/internal/pace/fleet"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
 // wire leads to a store that is far away: what heed sends arrives after some time.
-type wire struct {
-	addr  string
-	delay atomic.Int64
-}
-
-func newWire(t *testing.T, to string, delay time.Duration) *wire {
+func wire(t *testing.T, to string, delay time.Duration) (addr string) {
 	t.Helper()
-	w := &wire{}
-	w.set(delay)
-	w.addr = testkit.RawSite(t, func(c net.Conn) {
+	return testkit.RawSite(t, func(c net.Conn) {
 		defer c.Close()
 		server, err := net.Dial("tcp", to)
 		if err != nil {
@@ -40,24 +30,21 @@ func newWire(t *testing.T, to string, delay time.Duration) *wire {
 			if err != nil {
 				return
 			}
-			testkit.Delay(time.Duration(w.delay.Load()))
+			testkit.Delay(delay)
 			if _, err := server.Write(buf[:n]); err != nil {
 				return
 			}
 		}
 	})
-	return w
 }
-
-func (w *wire) set(delay time.Duration) { w.delay.Store(int64(delay)) }
 
 // Two heeds take turns with the help of a store on another continent. That such a store
 // stays in use is proved on a fake clock (budget_test.go): a busy machine may miss it.
 func TestHeed_ADistantStoreKeepsTheDelay(t *testing.T) {
 	t.Parallel()
-	w := newWire(t, testkit.NewRedis(t).Addr, 140*time.Millisecond)
-	one, log := open(t, "redis://"+w.addr)
-	other, otherLog := open(t, "redis://"+w.addr)
+	url := "redis://" + wire(t, testkit.NewRedis(t).Addr, 140*time.Millisecond)
+	one, log := open(t, url)
+	other, otherLog := open(t, url)
 	p := one.Policies("space")
 	for range 3 {
 		v, _, _ := p.Newer(t.Context(), tag, "", 0)
@@ -65,30 +52,13 @@ func TestHeed_ADistantStoreKeepsTheDelay(t *testing.T) {
 			end([]byte("record"), []byte("file"), time.Hour)
 		}
 	}
-	var mu sync.Mutex
-	var starts []time.Time
-	var running sync.WaitGroup
-	for _, s := range []*fleet.Store{one, other} {
-		m := &member{t, s.Lanes(), tag, "ticket"}
-		running.Go(func() {
-			for range 3 {
-				m.take(of("group"))
-				mu.Lock()
-				starts = append(starts, time.Now())
-				mu.Unlock()
-				_ = m.lanes.Started(t.Context(), m.host, m.ticket, of("group"), 0) // or it is missed
-			}
-		})
-	}
-	running.Wait()
+	all := []*member{{t, one.Lanes(), tag, "ticket"}, {t, other.Lanes(), tag, "ticket"}}
+	starts, _ := startsOf(all, 3, func(error) {}) // or the store is missed
 	if log.count(away)+otherLog.count(away) > 0 {
 		t.Log("the machine is busy: the store was missed, and the heeds did not take turns")
 		return
 	}
-	for i := 1; i < len(starts); i++ {
-		gap := starts[i].Sub(starts[i-1])
-		must.True(t, gap >= delay-5*time.Millisecond, "start %d came %v after the one before it", i, gap)
-	}
+	apart(t, starts, delay-5*time.Millisecond)
 }
 
 // The other heeds report to a store that has lost everything a little later than the

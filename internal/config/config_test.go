@@ -188,12 +188,9 @@ func TestHeed_SettingsThatOthersCanChangeAreNotFound(t *testing.T) {
 }
 
 func TestHeed_HashFollowsTheSettingsAndNotTheFile(t *testing.T) {
-	load := func(text string) *Config {
-		return must.Get(Load(testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), text), testkit.BuiltIn(t)))(t)
-	}
-	plain, spelledOut := load(""), load("drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
+	plain, spelledOut := settings(t, ""), settings(t, "drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
 	must.Equal(t, plain.Hash(), spelledOut.Hash(), "equal settings, different hashes")
-	elsewhere, other := load(`listen = "127.0.0.1:0"`), load(`contact = "bot@example.org"`)
+	elsewhere, other := settings(t, `listen = "127.0.0.1:0"`), settings(t, `contact = "bot@example.org"`)
 	must.True(t, plain.Hash() != elsewhere.Hash() && plain.Hash() != other.Hash(), "different settings, equal hashes")
 	must.Equal(t, plain.JoinHash(), elsewhere.JoinHash(), "where a heed listens keeps a run from joining it")
 	must.True(t, plain.JoinHash() != other.JoinHash(), "a run joins a heed with other settings")
@@ -209,7 +206,7 @@ func TestHeed_ContactsThatReachSomebody(t *testing.T) {
 }
 
 func TestHeed_HostsAreCanonicalAndTheFirstThatFitsComesFirst(t *testing.T) {
-	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `
+	c := settings(t, `
 [https]
 mode = "host-only"
 [[host]]
@@ -222,7 +219,6 @@ https = "tunnel"
 match = ["a.test"]
 https = "refuse"
 `)
-	c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
 	r := must.Get(c.Rules(time.Now))(t)
 	for host, want := range map[string]acl.HTTPS{
 		"www.example.org": acl.HostOnly, "a.xn--bcher-kva.example": acl.HostOnly, "[2001:db8::1]": acl.HostOnly,

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +58,7 @@ func TestHeed_AnObservedClientByNameAloneIsReported(t *testing.T) {
 		"user_agent = \"Shop/*\"\nlistener = \"127.0.0.1:1\"": false,
 		"from = [\"192.0.2.7\"]":                              false,
 	} {
-		file := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), "[[client]]\nname = \"shop\"\nmode = \"observe\"\n"+text+"\n")
-		c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
+		c := settings(t, "[[client]]\nname = \"shop\"\nmode = \"observe\"\n"+text+"\n")
 		notices := strings.Join(c.Notices(time.Now()), "\n")
 		must.Equal(t, strings.Contains(notices, `client "shop" is recognised by its user_agent alone`), want, "%s:\n%s", text, notices)
 	}

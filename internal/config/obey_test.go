@@ -13,7 +13,7 @@ import (
 // The lists of a client, of its purposes and of the flags are obeyed together, also by the
 // recorded settings; what is no name is a mistake.
 func TestHeed_AlsoObeyIsReadAndJoined(t *testing.T) {
-	file := testkit.Write(t, t.TempDir()+"/proxy.toml", `
+	c := settings(t, `
 [signals]
 also_obey = { training = ["Google-Extended", "ccbot"], search = ["Other"] }
 [[client]]
@@ -22,7 +22,6 @@ user_agent = "Lab*"
 also_obey = ["CCBot"]
 purpose = "training"
 `)
-	c := must.Get(Load(file, testkit.BuiltIn(t)))(t)
 	r := must.Get(c.Rules(time.Now))(t)
 	again := must.Get(RecordedRules(r.Text))(t)
 	o := rules.Origin{Scheme: "http", Host: "a.test", Port: 80}

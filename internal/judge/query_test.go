@@ -130,9 +130,8 @@ func TestHeed_EachNameThatIsObeyedMustAllow(t *testing.T) {
 		of := settings.For(&settings.Clients[0], rules.Origin{Scheme: "http", Host: "a.test", Port: 80}, time.Time{})
 		q := Query{Effective: of, Names: acl.Identity{Own: own, Also: of.Obeyed}, Target: target}
 		got, _ := q.Decide(policy)
-		if got.Verdict != want {
-			t.Fatalf("%v of %q for %q with %q, and %v by each name", got.Verdict, target, own.Tokens, c.AlsoObey, want)
-		}
+		must.Need(t, got.Verdict == want,
+			"%v of %q for %q with %q, and %v by each name", got.Verdict, target, own.Tokens, c.AlsoObey, want)
 		if want == rules.Refuse {
 			refused++
 		}

@@ -11,11 +11,6 @@ import (
 	"heed/rules"
 )
 
-func hostPattern(t testing.TB, text string) HostPattern {
-	t.Helper()
-	return must.Get(ParseHostPattern(text))(t)
-}
-
 func TestPatternsThatCoverOthers(t *testing.T) {
 	for _, c := range []struct {
 		p, q string
@@ -26,7 +21,7 @@ func TestPatternsThatCoverOthers(t *testing.T) {
 		{"*.a.test", "*.test", false}, {"*.test", "a.xtest", false}, {"a.test", "A.test.", true}, {"a.test", "*.a.test", false}, {"a.test:80", "a.test", false},
 		{"a.test", "a.test:8080", true},
 	} {
-		must.Equal(t, hostPattern(t, c.p).Covers(hostPattern(t, c.q)), c.want, "%s covers %s", c.p, c.q)
+		must.Equal(t, host(t, c.p).Covers(host(t, c.q)), c.want, "%s covers %s", c.p, c.q)
 	}
 	for _, c := range []struct {
 		g, o string
@@ -52,12 +47,12 @@ func TestACoveredPatternNeverMatchesAlone(t *testing.T) {
 	}
 	covered := 0
 	for range 50_000 {
-		host := func() string { return pick("a", "b", "aa", "ab") + pick("", ".a", ".b", ".a.b") }
-		p, q := hostPattern(t, pick("", "*.")+host()+pick("", ":80")), hostPattern(t, pick("", "*.")+host()+pick("", ":80", ":81"))
+		name := func() string { return pick("a", "b", "aa", "ab") + pick("", ".a", ".b", ".a.b") }
+		p, q := host(t, pick("", "*.")+name()+pick("", ":80")), host(t, pick("", "*.")+name()+pick("", ":80", ":81"))
 		if r.IntN(9) == 0 {
-			p = hostPattern(t, "*"+pick("", ":80"))
+			p = host(t, "*"+pick("", ":80"))
 		}
-		o := rules.Origin{Host: host(), Port: uint16(80 + r.IntN(2))}
+		o := rules.Origin{Host: name(), Port: uint16(80 + r.IntN(2))}
 		if p.Covers(q) && q.Matches(o) {
 			if covered++; !p.Matches(o) {
 				t.Fatalf("%s covers %s, but only the latter matches %v", p, q, o)

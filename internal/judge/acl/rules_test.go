@@ -13,15 +13,13 @@ import (
 	"heed/rules"
 )
 
-func cutOrigin(s string) (scheme, authority string, ok bool) { return strings.Cut(s, "://") }
-
 func origin(t *testing.T, s string) rules.Origin {
 	t.Helper()
-	scheme, authority, _ := cutOrigin(s)
+	scheme, authority, _ := strings.Cut(s, "://")
 	return must.Get(rules.ParseOrigin(scheme, authority))(t)
 }
 
-func host(t *testing.T, s string) HostPattern {
+func host(t testing.TB, s string) HostPattern {
 	t.Helper()
 	return must.Get(ParseHostPattern(s))(t)
 }

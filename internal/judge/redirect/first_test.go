@@ -85,9 +85,7 @@ func FuzzClassify(f *testing.F) {
 		must.True(t, !more || len(first) < MaxFirst, "%q: %d octets do not suffice", first, len(first))
 		for n := range len(first) {
 			k, waits := Classify(first[:n])
-			if !waits && (k != want || more) {
-				t.Errorf("%q is %v, %q is %v (more %v)", first[:n], k, first, want, more)
-			}
+			must.True(t, waits || k == want && !more, "%q is %v, %q is %v (more %v)", first[:n], k, first, want, more)
 		}
 	})
 }

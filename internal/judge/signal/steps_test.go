@@ -63,9 +63,8 @@ func TestHeed_StatementsTakeNoMoreThanTheBudget(t *testing.T) {
 				spent := in.Target.Spent()
 				must.True(t, spent <= maxSteps+overSteps, "%s of %.20q for %.20q: %d steps", name, shape, target, spent)
 				_, refused := v.Refuses(signal.PurposeTraining)
-				if v.TooComplex != (spent > maxSteps) || v.TooComplex && !refused {
-					t.Errorf("%s of %.20q for %.20q: %d steps, too complex: %v, refused: %v", name, shape, target, spent, v.TooComplex, refused)
-				}
+				must.True(t, v.TooComplex == (spent > maxSteps) && (!v.TooComplex || refused),
+					"%s of %.20q for %.20q: %d steps, too complex: %v, refused: %v", name, shape, target, spent, v.TooComplex, refused)
 				_, refused = v.Refuses()
 				must.True(t, !refused, "%s of %.20q for %.20q: refused without a purpose", name, shape, target)
 			}
@@ -121,9 +120,8 @@ func TestHeed_TooManyStatementsAreTooComplex(t *testing.T) {
 		"RSL in the page": {head: `<script type="application/rsl+xml"><rsl>` + many(10_001, `<content url="/%d"/>`) + `</rsl></script>`},
 	} {
 		v := r.judge(t)
-		if name == "RSL in the page" && v.Page != "whole" && v.Page != string(page.TooLong) {
-			t.Errorf("%s: the page was read %q", name, v.Page)
-		}
+		must.True(t, name != "RSL in the page" || v.Page == "whole" || v.Page == string(page.TooLong),
+			"%s: the page was read %q", name, v.Page)
 		for _, p := range []signal.Purpose{signal.PurposeTraining, signal.PurposeSearch} {
 			if refusal, refused := v.Refuses(p); !refused && v.Page != string(page.TooLong) || refused && refusal.Reason != rules.ReasonTooComplex {
 				t.Errorf("%s: refused for %s: %v, %+v", name, p, refused, refusal)

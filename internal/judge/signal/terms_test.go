@@ -42,11 +42,7 @@ func TestMETA1997_BothReadings(t *testing.T) {
 	} {
 		for profile, want := range map[rules.Profile]string{rules.REP1994: c.then, rules.Standard: c.today, rules.Strict: c.today, rules.Google: c.today} {
 			v := request{profile: profile, head: `<html><head><META NAME="ROBOTS" CONTENT="` + c.content + `"></head>`}.judge(t)
-			var terms []string
-			for _, s := range v.Statements {
-				terms = append(terms, s.Terms...)
-			}
-			index, follow := signal.ReadTerms(profile, terms)
+			index, follow := signal.ReadTerms(profile, termsOf(v))
 			got := fmt.Sprintf("%s %s", word("index", index), word("follow", follow))
 			must.Equal(t, got, want, "%q under %s", c.content, profile)
 			_, refused := v.Refuses(signal.PurposeSearch)
@@ -55,6 +51,14 @@ func TestMETA1997_BothReadings(t *testing.T) {
 			must.True(t, !refused, "%q under %s refuses more than search", c.content, profile)
 		}
 	}
+}
+
+// termsOf returns the terms of all statements.
+func termsOf(v *signal.Verdict) (all []string) {
+	for _, s := range v.Statements {
+		all = append(all, s.Terms...)
+	}
+	return all
 }
 
 func word(w string, yes bool) string {
@@ -115,11 +119,7 @@ func TestXRobotsTag(t *testing.T) {
 		{"all, noindex", "all noindex", "search"}, // today any restriction counts
 	} {
 		v := request{header: []string{"X-Robots-Tag: " + c.value}}.judge(t)
-		var terms []string
-		for _, s := range v.Statements {
-			terms = append(terms, s.Terms...)
-		}
-		must.Equal(t, strings.Join(terms, " "), c.terms, "%q: the terms", c.value)
+		must.Equal(t, strings.Join(termsOf(v), " "), c.terms, "%q: the terms", c.value)
 		must.Equal(t, refused(v), c.refuses, "%q refuses", c.value)
 	}
 }
@@ -160,11 +160,7 @@ func TestREPX_RobotsTag(t *testing.T) {
 		"*;max-snippet=20":                "max-snippet: 20",
 	} {
 		v := request{header: []string{"Robots-Tag: " + value}}.judge(t)
-		var terms []string
-		for _, s := range v.Statements {
-			terms = append(terms, s.Terms...)
-		}
-		must.Equal(t, strings.Join(terms, " "), want, "%.60q", value)
+		must.Equal(t, strings.Join(termsOf(v), " "), want, "%.60q", value)
 	}
 }
 

@@ -86,11 +86,8 @@ func TestAIPREF_Dictionaries(t *testing.T) {
 		{"train-ai=n, search=y", "disallow", "allow"},
 		{`train-ai=y, train-ai, search=n, search=1`, "unknown", "unknown"},
 		{"train-ai;allow=n, train-ai=y", "allow", "unknown"},
-		{"train-ai=n;exc=research", "disallow", "unknown"},
 		{`train-ai;has;parameters="?";`, "unknown", "unknown"},
-		{"train-ai=n search=y", "unknown", "unknown"},
 		{"/x train-ai=n", "unknown", "unknown"},
-		{"*=n", "unknown", "unknown"},
 		{"", "unknown", "unknown"},
 		{"train-ai=n\t,\tsearch=y", "disallow", "allow"},
 		{"train-ai=n, foo=(a b);q=1, search=y", "disallow", "allow"},
@@ -235,9 +232,6 @@ func TestTDMRep(t *testing.T) {
 	}{
 		{request{tdmrep: reserved}, signal.Disallow, signal.Agreed},
 		{request{tdmrep: open}, signal.Allow, signal.Agreed},
-		{request{tdmrep: `[]`}, signal.Unknown, ""},
-		{request{tdmrep: `[{"location": "/", "tdm-reservation": 2}]`}, signal.Unknown, ""},
-		{request{tdmrep: `[{"location": "/", "tdm-reservation": "1"}]`}, signal.Disallow, signal.Agreed},
 		{request{tdmrep: `[{"location": "/a", "tdm-reservation": 0}, {"location": "/", "tdm-reservation": 1}]`, path: "/a"}, signal.Allow, signal.Agreed},
 		{request{tdmrep: `[{"location": "/", "tdm-reservation": 1}, {"location": "/a", "tdm-reservation": 0}]`, path: "/a"}, signal.Disallow, signal.Agreed},
 		{request{tdmrep: `[{"location": "*.pdf$", "tdm-reservation": 1}]`, path: "/x.pdf"}, signal.Disallow, signal.Agreed},
@@ -337,9 +331,8 @@ func TestRSL_AProhibitionThatIsNotUnderstood(t *testing.T) {
 	}
 	r.profile = rules.Strict
 	got, refused := r.judge(t).Refuses(signal.PurposeTraining)
-	if !refused || got.Reason != rules.ReasonLicence || got.Sentence() != "what the site's licence states on training cannot be read" {
-		t.Errorf("under strict: %v, %s: %s", refused, got.Reason, got.Sentence())
-	}
+	must.True(t, refused && got.Reason == rules.ReasonLicence && got.Sentence() == "what the site's licence states on training cannot be read",
+		"under strict: %v, %s: %s", refused, got.Reason, got.Sentence())
 	r.contract = "contract 4711"
 	got, refused = r.judge(t).Refuses(signal.PurposeTraining)
 	must.True(t, !refused, "with a contract: %+v", got)

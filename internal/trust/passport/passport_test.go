@@ -44,9 +44,8 @@ func TestKey_ItsFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	k := newKey(t, now.Add(time.Hour))
 	again, err := ParseKey(k.File())
-	if err != nil || again.Thumbprint != k.Thumbprint || !again.NotAfter.Equal(now.Add(time.Hour)) || !again.private.Equal(k.private) {
-		t.Fatalf("%+v, %v", again, err)
-	}
+	must.Need(t, err == nil && again.Thumbprint == k.Thumbprint && again.NotAfter.Equal(now.Add(time.Hour)) && again.private.Equal(k.private),
+		"%+v, %v", again, err)
 	must.True(t, !bytes.Contains(k.JWK(), []byte(`"d"`)) && bytes.Count(k.File(), []byte("\n")) == 1,
 		"public %s, file %s", k.JWK(), k.File())
 	der := must.Get(x509.MarshalPKCS8PrivateKey(k.private))(t)

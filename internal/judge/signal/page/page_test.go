@@ -170,9 +170,8 @@ func TestLicencesOfAHead(t *testing.T) {
 </head>`
 	h := scan(header("text/html", ""), []byte(text), 11)
 	must.Equal(t, list(h), `/license.xml | <rsl><content url="/"/></rsl>`)
-	if h.Elements[0].Kind != page.Link || h.Elements[0].Line != 2 || h.Elements[1].Kind != page.Licence || h.Elements[1].Line != 5 {
-		t.Errorf("%+v", h.Elements)
-	}
+	must.True(t, h.Elements[0].Kind == page.Link && h.Elements[0].Line == 2 && h.Elements[1].Kind == page.Licence && h.Elements[1].Line == 5,
+		"%+v", h.Elements)
 }
 
 func TestWhatIsNoPage(t *testing.T) {

@@ -116,9 +116,8 @@ func (n *numbers) functions(t *testing.T, of, path string) {
 		if !ok {
 			continue
 		}
-		if set.Position(fn.End()).Line-set.Position(fn.Pos()).Line >= maxFunctionLines {
-			t.Errorf("%s/%s: %s has more than %d lines", of, filepath.Base(path), fn.Name.Name, maxFunctionLines)
-		}
+		must.True(t, set.Position(fn.End()).Line-set.Position(fn.Pos()).Line < maxFunctionLines,
+			"%s/%s: %s has more than %d lines", of, filepath.Base(path), fn.Name.Name, maxFunctionLines)
 		if fn.Recv == nil {
 			continue
 		}

@@ -69,9 +69,8 @@ func TestNoBodyIsExecutedAsARequest(t *testing.T) {
 			for _, w := range []way{direct, plain, mitmH1, inTunnel, absolute} {
 				sent, executed := r.sendBodies(w)
 				t.Logf("%s, %s: %d of %d bodies were executed", r.name, w, executed, sent)
-				if w != direct && executed > 0 {
-					t.Errorf("%s, %s: %d of %d bodies were executed as requests", r.name, w, executed, sent)
-				}
+				must.True(t, w == direct || executed == 0,
+					"%s, %s: %d of %d bodies were executed as requests", r.name, w, executed, sent)
 			}
 			r.recordsAgree()
 			if n := r.witness.leaked.Load(); n > 0 {
@@ -96,9 +95,7 @@ func (r *rig) sendBodies(w way) (sent int, executed int64) {
 				defer func() { <-slots }()
 				got := route.exchange(fmt.Sprintf("%s %s%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n%s\r\n%s",
 					method, route.prefix(), paged, r.site, r.agent(), body[0], body[1]), silence)
-				if got.unasked {
-					r.t.Errorf("%s, %s: no connection: %v", r.name, w, got.err)
-				}
+				must.True(r.t, !got.unasked, "%s, %s: no connection: %v", r.name, w, got.err)
 				if got.leaks() {
 					found.Add(1)
 				}

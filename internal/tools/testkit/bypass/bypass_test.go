@@ -198,9 +198,7 @@ func (r *rig) throughHeed(w way, probes []probe, found []bool) count {
 		}
 		c.add(probes[i].open, found[i], got.refused())
 	})
-	if c.openReach-c.openLost == 0 {
-		r.t.Errorf("%s, %s: no spelling of an allowed page came through", r.name, w)
-	}
+	must.True(r.t, c.openReach-c.openLost != 0, "%s, %s: no spelling of an allowed page came through", r.name, w)
 	return c
 }
 
@@ -271,9 +269,7 @@ func (r *rig) compare(allowed, answered, arrived map[string][]string) {
 		// One that was allowed arrives again when the site closes the kept connection
 		// that it was sent on: net/http sends it on another one.
 		more := slices.DeleteFunc(without(seen, allowed[agent]), func(s string) bool { return slices.Contains(allowed[agent], s) })
-		if len(more) > 0 {
-			r.t.Errorf("%s: %q stood at the site's door, the log says %q", agent, more, allowed[agent])
-		}
+		must.True(r.t, len(more) == 0, "%s: %q stood at the site's door, the log says %q", agent, more, allowed[agent])
 	}
 	for agent, told := range answered {
 		if more := without(told, arrived[agent]); len(more) > 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // endServers are the servers that octets at the ends of a target are sent to. Those that the
@@ -128,9 +129,8 @@ func (r *rig) endsAre(profile string, probes []probe) {
 				other = append(other, probes[i].target)
 			}
 		}
-		if w != direct && len(came) > 0 {
-			r.t.Errorf("%s, %s, %s: %d of %d spellings bring a canary: %.2000q", r.name, profile, w, len(came), len(probes), came)
-		}
+		must.True(r.t, w == direct || len(came) == 0,
+			"%s, %s, %s: %d of %d spellings bring a canary: %.2000q", r.name, profile, w, len(came), len(probes), came)
 		r.t.Logf("%s, %s, %s: of %d spellings, %d bring a canary, and %d that are other URLs: %.600q", r.name, profile, w, len(probes), len(came), len(other), other)
 	}
 }

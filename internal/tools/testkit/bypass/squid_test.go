@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/output/manual"
 	"heed/internal/tools/testkit"
 )
 
@@ -42,16 +41,11 @@ func TestSquidAsksHeed_NoSpellingGetsRound(t *testing.T) {
 // askedBySquid starts a Squid before r that asks heed at an address, with the manual's lines.
 func (r *rig) askedBySquid(at string) {
 	r.t.Helper()
-	topic, _ := manual.Lookup("other-proxies")
-	_, lines, found := strings.Cut(topic.Text, "    # squid.conf\n")
-	if !found {
-		r.t.Fatal("the manual has no lines for Squid")
-	}
-	lines, _, _ = strings.Cut(lines, "\n\n")
+	lines := strings.Replace(testkit.ManualLines(r.t, "other-proxies", "# squid.conf"), "127.0.0.1:1344", at, 1)
 	var bump *testkit.CA
 	if testkit.Full {
 		bump = testkit.NewCA(r.t)
 		r.roots = bump.Pool()
 	}
-	r.squid = testkit.NewAsking(r.t, strings.Replace(lines, "127.0.0.1:1344", at, 1)+"\n", bump, r.ca, r.site)
+	r.squid = testkit.NewAsking(r.t, lines+"\n", bump, r.ca, r.site)
 }

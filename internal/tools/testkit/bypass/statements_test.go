@@ -140,9 +140,8 @@ func (s *stand) throughHeed(server string, targets []string) map[string][]string
 			}
 		}
 		for i, got := range s.ask(plain, kind.name, server, openPages) {
-			if !strings.Contains(got.text, pageToken) {
-				s.Errorf("%s: %s does not come through: %.300q %v", kind.name, openPages[i], got.text, got.err)
-			}
+			must.True(s, strings.Contains(got.text, pageToken),
+				"%s: %s does not come through: %.300q %v", kind.name, openPages[i], got.text, got.err)
 		}
 	}
 	return through
@@ -166,9 +165,8 @@ func TestHeed_NoSpellingGetsRoundAStatement(t *testing.T) {
 	spellings := withoutParameters(n)
 	for name := range servers {
 		served := all.served(name, spellings)
-		if testkit.Full && name == "nginx" && len(served) < servedByNginx || len(served) == 0 {
-			t.Errorf("%s delivers the page for %d spellings, too few to show anything", name, len(served))
-		}
+		must.True(t, (!testkit.Full || name != "nginx" || len(served) >= servedByNginx) && len(served) != 0,
+			"%s delivers the page for %d spellings, too few to show anything", name, len(served))
 		for kind, targets := range all.throughHeed(name, served) {
 			t.Errorf("%s, %s: %d come through, such as %q", name, kind, len(targets), targets[:min(len(targets), 20)])
 		}
@@ -254,9 +252,7 @@ var manualRow = regexp.MustCompile(`(?m)^    (v\d)  (/\S+) +(all|strict) +(\S.*)
 func (s *stand) checkManual() {
 	s.Helper()
 	rows := manualRow.FindAllStringSubmatch(testkit.Read(s, testkit.Root(s)+"/internal/output/manual/rules.md"), -1)
-	if len(rows) != 6 {
-		s.Errorf("the manual's table of readings has %d rows", len(rows))
-	}
+	must.True(s, len(rows) == 6, "the manual's table of readings has %d rows", len(rows))
 	for _, row := range rows {
 		variant, target, profiles, listed := row[1], row[2], row[3], row[4]
 		var by []string

@@ -18,9 +18,7 @@ func listed(t testing.TB) []probe {
 	for _, line := range lines(t, "testdata/targets.txt") {
 		if strings.HasPrefix(line, `"`) {
 			target, err := strconv.Unquote(line)
-			if err != nil {
-				t.Fatalf("targets.txt: %s: %v", line, err)
-			}
+			must.Need(t, err == nil, "targets.txt: %s: %v", line, err)
 			line = target
 		}
 		probes = append(probes, probe{target: line})

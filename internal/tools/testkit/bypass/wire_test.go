@@ -78,9 +78,7 @@ func TestHeed_NoTrickGetsRound(t *testing.T) {
 				got := r.play(w, all)
 				t.Logf("%s, %s: %d tricks: %d canaries came back, %d refused by heed, %d silent, %d brought an allowed page",
 					r.name, w, len(all), got.leaks, got.refused, got.silent, got.page)
-				if got.page == 0 {
-					t.Errorf("%s, %s: nothing comes through at all", r.name, w)
-				}
+				must.True(t, got.page != 0, "%s, %s: nothing comes through at all", r.name, w)
 			}
 			r.playH2()
 			r.recordsAgree()
@@ -110,12 +108,9 @@ func (r *rig) play(w way, all []trick) (sum played) {
 			got := route.exchange(k.bytes(route, port, r.agent), silence)
 			mu.Lock()
 			defer mu.Unlock()
-			if got.unasked {
-				r.t.Errorf("%s, %s: no connection: %v", w, k.name, got.err)
-			}
-			if got.leaks() && w != direct {
-				r.t.Errorf("%s, %s: the canary came back for %q:\n%.300s", r.name, w, k.name, got.text)
-			}
+			must.True(r.t, !got.unasked, "%s, %s: no connection: %v", w, k.name, got.err)
+			must.True(r.t, !got.leaks() || w == direct,
+				"%s, %s: the canary came back for %q:\n%.300s", r.name, w, k.name, got.text)
 			sum.add(got)
 		})
 	}
@@ -240,9 +235,7 @@ func (r *rig) playH2() {
 	}
 	players.Wait()
 	r.t.Logf("%s, h2: %d tricks, %d refused by heed, %d brought an allowed page", r.name, len(all), refused, page)
-	if page == 0 {
-		r.t.Errorf("%s, h2: nothing comes through at all", r.name)
-	}
+	must.True(r.t, page != 0, "%s, h2: nothing comes through at all", r.name)
 }
 
 // merge puts fields into an ordinary request.

@@ -263,9 +263,8 @@ func TestHeed_WhatWouldBeSentAgainTooLateIsRefused(t *testing.T) {
 	testkit.Delay(3 * time.Second)     // of the client: its next request need not wait
 	c.agent = "hurried/1.0"
 	a, err := c.ask(t.Context(), http.MethodGet, "http://site.test/dropped")
-	if err != nil || a.StatusCode != http.StatusTooManyRequests || !strings.Contains(a.Header.Get("Proxy-Status"), "http_request_error") {
-		t.Fatalf("%v, %v", a, err)
-	}
+	must.Need(t, err == nil && a.StatusCode == http.StatusTooManyRequests && strings.Contains(a.Header.Get("Proxy-Status"), "http_request_error"),
+		"%v, %v", a, err)
 	seconds, _ := strconv.Atoi(a.Header.Get("Retry-After"))
 	testkit.Delay(time.Duration(seconds) * time.Second) // the client keeps its Retry-After
 	c.get(t, "http://site.test/dropped")

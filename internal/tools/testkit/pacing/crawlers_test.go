@@ -79,13 +79,9 @@ func TestHeed_CrawlersComeAtTheSitesSpeed(t *testing.T) {
 			arrived := testkit.Pages(b.site.Starts(), c.origin)
 			for _, a := range arrived {
 				found[a.Target]++
-				if a.Via == "" {
-					t.Errorf("%s did not come through heed", a.Target)
-				}
+				must.True(t, a.Via != "", "%s did not come through heed", a.Target)
 			}
-			if len(found) != pages+1 {
-				t.Errorf("it got %d of %d pages:\n%s", len(found), pages+1, out)
-			}
+			must.True(t, len(found) == pages+1, "it got %d of %d pages:\n%s", len(found), pages+1, out)
 			testkit.Keep(t, c.name, arrived, 2*time.Second)
 			t.Logf("it was told:\n%s", out)
 		})
@@ -100,8 +96,6 @@ func (b *bed) crawl(t *testing.T, command ...string) (output string) {
 	cmd.Env = append(os.Environ(), cmd.Env...)
 	testkit.NotOrphaned(cmd)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s: %v", strings.Join(command, " "), err)
-	}
+	must.True(t, err == nil, "%s: %v", strings.Join(command, " "), err)
 	return string(out)
 }

@@ -66,9 +66,7 @@ func TestHeed_TenThousandWait(t *testing.T) {
 	each := (waiting - connected) / int64(waiters)
 	t.Logf("%d requests wait for %d sites: %d octets each, beyond their connections; heed takes %d MiB, %d MiB before they asked",
 		waiters, len(hosts)-1, each, waiting>>20, connected>>20)
-	if testkit.Full && each > perWaiter {
-		t.Errorf("a waiting request takes %d octets", each)
-	}
+	must.True(t, !testkit.Full || each <= perWaiter, "a waiting request takes %d octets", each)
 	if early := b.site.Await(t, 0, func(a testkit.Arrival) bool { return a.Target == "/waits" }); len(early) > 0 {
 		t.Errorf("%d did not wait", len(early))
 	}
@@ -79,9 +77,7 @@ func TestHeed_TenThousandWait(t *testing.T) {
 	b.await(t, "no connection and no request is left", func(is load) bool { return is == (load{}) })
 	// The goroutine of a connection ends a moment after it has closed it.
 	count, stacks := b.Goroutines()
-	if count > idle+waiters/100 {
-		t.Errorf("%d goroutines are left, an idle heed has %d:\n%s", count, idle, stacks)
-	}
+	must.True(t, count <= idle+waiters/100, "%d goroutines are left, an idle heed has %d:\n%s", count, idle, stacks)
 }
 
 // eachOf does something for each of n numbers, some at a time.

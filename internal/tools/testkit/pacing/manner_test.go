@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // A client that looks at robots.txt all the time neither swamps the site with that
@@ -230,17 +231,13 @@ func TestHeed_NoMoreAtATimeThanMaxParallel(t *testing.T) {
 					path = "/left" + path
 				}
 				a, err := c.ask(ctx, http.MethodGet, "https://site.test"+path)
-				if !leaves(path) && (err != nil || a.StatusCode != http.StatusOK) {
-					t.Errorf("%v, %v", a, err)
-				}
+				must.True(t, leaves(path) || err == nil && a.StatusCode == http.StatusOK, "%v, %v", a, err)
 				cancel()
 			}
 		})
 	}
 	busy.Wait()
-	if most.Load() < 2 || most.Load() > 3 {
-		t.Errorf("%d requests were at the site at a time", most.Load())
-	}
+	must.True(t, most.Load() >= 2 && most.Load() <= 3, "%d requests were at the site at a time", most.Load())
 	t.Logf("%d requests were at the site at a time", most.Load())
 	b.awaitWaiting(t, 0)
 }

@@ -53,9 +53,8 @@ func TestRFC9110_RetryAfterHoldsForEveryClient(t *testing.T) {
 				io.WriteString(w, "ok")
 			})}, "")
 			a, err := b.client(plain, 0).ask(t.Context(), http.MethodGet, "http://site.test/busy")
-			if err != nil || a.StatusCode != c.status || a.Header.Get("Retry-After") == "" {
-				t.Fatalf("the site's own answer came as %v, %v", a, err)
-			}
+			must.Need(t, err == nil && a.StatusCode == c.status && a.Header.Get("Retry-After") != "",
+				"the site's own answer came as %v, %v", a, err)
 			var busy sync.WaitGroup
 			for number := range 5 {
 				busy.Go(func() { b.client(plain, number).get(t, numbered("http://site.test")(number)) })
@@ -157,8 +156,6 @@ func TestHeed_WhoComesBackInTimeIsServed(t *testing.T) {
 	cancel()
 	others.Wait()
 	t.Logf("%d of 12 were refused with a Retry-After, %d of them came back and were served", refused.Load(), served.Load())
-	if refused.Load() == 0 {
-		t.Error("no request was refused: this tested nothing")
-	}
+	must.True(t, refused.Load() != 0, "no request was refused: this tested nothing")
 	testkit.Keep(t, "all", testkit.Pages(b.site.Starts(), "http://site.test"), 500*time.Millisecond)
 }

@@ -131,7 +131,5 @@ func TestHeed_WithoutADelayNoRequestWaits(t *testing.T) {
 			recorded++
 		}
 	}
-	if recorded < 200 {
-		t.Errorf("%d of 200 requests are recorded", recorded)
-	}
+	must.True(t, recorded >= 200, "%d of 200 requests are recorded", recorded)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // Sites whose robots.txt redirects to another site cannot have heed ask that one faster than
@@ -54,8 +55,6 @@ func TestHeed_OtherSitesCannotAimHeedAtASite(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(starts) != 1+8 || starts[0].Target != "/robots.txt" {
-		t.Errorf("the site was asked for %v", starts)
-	}
+	must.True(t, len(starts) == 1+8 && starts[0].Target == "/robots.txt", "the site was asked for %v", starts)
 	testkit.Keep(t, "heed's own requests", starts[1:], 300*time.Millisecond)
 }

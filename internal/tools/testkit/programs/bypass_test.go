@@ -71,9 +71,7 @@ func TestFailOnBypass_CatchesFastPrograms(t *testing.T) {
 		alone, seen, ran, beside, named := 0, 0, 0, 0, 0
 		for range rounds {
 			out, status, o := b.failOnBypass(t, p.shell)
-			if !strings.Contains(out, secret) || o.Requests != 0 {
-				t.Fatalf("%s does not bypass heed: %q, %+v", p.name, out, o)
-			}
+			must.Need(t, strings.Contains(out, secret) && o.Requests == 0, "%s does not bypass heed: %q, %+v", p.name, out, o)
 			if status == 3 {
 				alone++
 			}
@@ -84,9 +82,7 @@ func TestFailOnBypass_CatchesFastPrograms(t *testing.T) {
 				ran++
 			}
 			_, status, o = b.failOnBypass(t, `curl -s "$ALLOWED"; `+p.shell)
-			if o.Requests != 1 {
-				t.Fatalf("beside a client that obeys: %+v", o)
-			}
+			must.Need(t, o.Requests == 1, "beside a client that obeys: %+v", o)
 			must.Equal(t, status == 3, (o.Bypass.Connections > 0 || len(o.Bypass.Ignoring) > 0), "%s: status %d, %+v", p.name, status, o)
 			if status == 3 {
 				beside++
@@ -96,9 +92,8 @@ func TestFailOnBypass_CatchesFastPrograms(t *testing.T) {
 			}
 		}
 		t.Logf("%-25s alone: caught %d of %d (a connection was seen %d times, the program named %d); beside curl: caught %d (named %d)", p.name, alone, rounds, seen, ran, beside, named)
-		if alone != rounds || strings.HasPrefix(p.name, "Node") && named != rounds {
-			t.Errorf("%s: caught %d of %d alone, named %d beside a client that obeys", p.name, alone, rounds, named)
-		}
+		must.True(t, alone == rounds && (!strings.HasPrefix(p.name, "Node") || named == rounds),
+			"%s: caught %d of %d alone, named %d beside a client that obeys", p.name, alone, rounds, named)
 	}
 }
 

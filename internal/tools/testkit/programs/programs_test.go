@@ -229,16 +229,13 @@ func TestProgramsBehindHeedRun(t *testing.T) {
 			for _, e := range entries {
 				if _, at, _ := strings.Cut(e.URL, "://"); strings.HasPrefix(at, "localhost:") && e.Reason != "origin-unreachable" { // before it listens
 					own++
-					if e.Reason != "own-service" || e.Status >= 400 {
-						t.Errorf("its own service is judged: %+v", e)
-					}
+					must.True(t, e.Reason == "own-service" && e.Status < 400, "its own service is judged: %+v", e)
 				}
 			}
 			must.Equal(t, p.drives, own > 0, "%d requests to its own service", own)
 			for _, hit := range b.origin.Hits() {
-				if hit.Target != "/robots.txt" && hit.Via == "" || strings.HasPrefix(hit.Target, "/private") {
-					t.Errorf("the site was asked for %+v", hit)
-				}
+				must.True(t, (hit.Target == "/robots.txt" || hit.Via != "") && !strings.HasPrefix(hit.Target, "/private"),
+					"the site was asked for %+v", hit)
 			}
 		})
 	}
@@ -255,9 +252,8 @@ func TestScrapyRetriesWhatMayHelp(t *testing.T) {
 	for _, e := range entries {
 		count[e.URL+" "+e.Reason]++
 	}
-	if count["http://broken.test/page.html robots-unreachable"] != 3 || count["http://"+b.site+"/private/page.html rule"] != 1 {
-		t.Errorf("recorded %v\n%s", count, stderr)
-	}
+	must.True(t, count["http://broken.test/page.html robots-unreachable"] == 3 && count["http://"+b.site+"/private/page.html rule"] == 1,
+		"recorded %v\n%s", count, stderr)
 }
 
 // A program that PHP was set to run first is still run, and a directory of ini files that
@@ -273,9 +269,8 @@ func TestPHPKeepsItsAutoPrependFile(t *testing.T) {
 	program := testkit.Write(t, filepath.Join(b.home, "program.php"), `<?php echo $mine, ' ', isset($heed_prepended) ? 'left over' : 'clean', "\n", file_get_contents($argv[1]);`)
 	script := `PHP_INI_SCAN_DIR=:"$1" exec "$2" run --config "$3" -- php "$4" "$5"` // the outer run's variable gives way to the user's
 	stdout, stderr, _ := b.run(t, script, ini, testkit.Binary(t), b.File, program, "https://"+b.site+"/page.html")
-	if !strings.HasPrefix(stdout, "ran first\nran first clean\n") || !strings.Contains(stdout, allowed) {
-		t.Errorf("it printed\n%s\n%s", stdout, stderr)
-	}
+	must.True(t, strings.HasPrefix(stdout, "ran first\nran first clean\n") && strings.Contains(stdout, allowed),
+		"it printed\n%s\n%s", stdout, stderr)
 }
 
 // An R_PROFILE of the user's is still read, in the environment in which R reads it.
@@ -288,9 +283,7 @@ func TestRKeepsTheProfileOfTheUser(t *testing.T) {
 	b := newBed(t)
 	profile := testkit.Write(t, filepath.Join(b.home, "site.R"), "mine <- 'kept'\n")
 	stdout, stderr, _ := b.run(t, `R_PROFILE="$1" exec "$2" run --config "$3" -- Rscript -e 'cat(mine)'`, profile, testkit.Binary(t), b.File)
-	if stdout != "kept" {
-		t.Errorf("it printed %q\n%s", stdout, stderr)
-	}
+	must.True(t, stdout == "kept", "it printed %q\n%s", stdout, stderr)
 }
 
 // Each library of which the manual says that it needs only heed run is run here, or the manual
@@ -302,9 +295,7 @@ func TestWhatTheManualPromisesIsRun(t *testing.T) {
 	table, rest, _ := strings.Cut(table, "\n\n")
 	_, rest, _ = strings.Cut(strings.ReplaceAll(rest, "\n", " "), "Not tried there: ")
 	untried, _, found := strings.Cut(rest, ". ")
-	if !found {
-		t.Fatal("the manual has another form")
-	}
+	must.Need(t, found, "the manual has another form")
 	var promised, missing []string
 	for line := range strings.Lines(table) {
 		line = strings.TrimSuffix(line, "\n")
@@ -323,7 +314,6 @@ func TestWhatTheManualPromisesIsRun(t *testing.T) {
 			missing = append(missing, name)
 		}
 	}
-	if len(promised) < 30 || strings.Join(missing, ", ") != untried {
-		t.Errorf("of %q\nnot run are   %s\nthe manual has %s", promised, strings.Join(missing, ", "), untried)
-	}
+	must.True(t, len(promised) >= 30 && strings.Join(missing, ", ") == untried,
+		"of %q\nnot run are   %s\nthe manual has %s", promised, strings.Join(missing, ", "), untried)
 }

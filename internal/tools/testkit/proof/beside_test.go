@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // besides are programs that work on the record of a running heed, in a shell in which DB is
@@ -79,9 +80,7 @@ func TestHeed_OtherProgramsAtWorkOnTheRecord(t *testing.T) {
 	ask := func(page string) (int, time.Duration) {
 		t.Helper()
 		began := time.Now()
-		if !n.ask(c, fmt.Sprintf("http://proof.test/%s/%d", page, len(n.all))) {
-			t.Fatal("no answer")
-		}
+		must.Need(t, n.ask(c, fmt.Sprintf("http://proof.test/%s/%d", page, len(n.all))), "no answer")
 		return n.all[len(n.all)-1].status, time.Since(began)
 	}
 	ask("page")

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"heed/internal/audit/store"
 	"heed/internal/base/ownfile"
@@ -63,29 +62,18 @@ func withRecord(t *testing.T, s *site, path, settings string) *testkit.Heed {
 func status(t *testing.T, c *http.Client, url string) int {
 	t.Helper()
 	n := &notes{}
-	if !n.ask(c, url) {
-		t.Fatalf("no answer to %s", url)
-	}
+	must.Need(t, n.ask(c, url), "no answer to %s", url)
 	return n.all[0].status
 }
 
 // askUntil asks for ever new pages under url until the answer is want, and fails
-// when that takes too long. It returns how many were asked for.
+// when that takes too long.
 func askUntil(t *testing.T, c *http.Client, n *notes, url string, want int) {
 	t.Helper()
-	for late := time.After(testkit.Patience); ; {
-		if !n.ask(c, fmt.Sprint(url, len(n.all))) {
-			t.Fatalf("no answer to %s", url)
-		}
-		if n.all[len(n.all)-1].status == want {
-			return
-		}
-		select {
-		case <-late:
-			t.Fatalf("%s is never answered %d: %+v", url, want, n.all[len(n.all)-1])
-		case <-time.After(time.Millisecond):
-		}
-	}
+	testkit.Until(t, fmt.Sprint(url, " is answered ", want), func() bool {
+		must.Need(t, n.ask(c, fmt.Sprint(url, len(n.all))), "no answer to %s", url)
+		return n.all[len(n.all)-1].status == want
+	})
 }
 
 // recorded drops the answers that say that nothing could be recorded: there is no
@@ -144,16 +132,14 @@ func TestHeed_AFullDiskStopsRequestsAndNothingIsUnrecorded(t *testing.T) {
 	for _, g := range proof.Gaps {
 		refusedUnrecorded -= g.Refused
 	}
-	if refusedUnrecorded != 0 || len(proof.Gaps) < 3 {
-		t.Errorf("%d refusals are in none of the gaps %v", refusedUnrecorded, proof.Gaps)
-	}
+	must.True(t, refusedUnrecorded == 0 && len(proof.Gaps) >= 3,
+		"%d refusals are in none of the gaps %v", refusedUnrecorded, proof.Gaps)
 	// Rounds are one trouble in the log when SQLite's file is still behind its tail,
 	// and trouble of that file alone refuses nothing.
 	log := h.Stderr()
 	refused, ended := strings.Count(log, "decisions cannot be recorded"), strings.Count(log, "decisions are recorded again")
-	if refused < 1 || ended < refused || ended > 3 {
-		t.Errorf("the log reports %d times that requests are refused, and %d ends of trouble:\n%s", refused, ended, log)
-	}
+	must.True(t, refused >= 1 && ended >= refused && ended <= 3,
+		"the log reports %d times that requests are refused, and %d ends of trouble:\n%s", refused, ended, log)
 }
 
 // A file system that the kernel makes read-only under heed, as it does after an error of the
@@ -238,16 +224,11 @@ func TestHeed_WhoWantsToGoesOnUnrecordedAndIsCounted(t *testing.T) {
 	// The tail may have room for shorter decisions in its last page, and trouble of
 	// SQLite's file alone, which the log reports too, loses none.
 	page := "http://proof.test/page/" + strings.Repeat("long", 1500)
-	for late := time.After(testkit.Patience); !strings.Contains(h.Stderr(), "decisions cannot be recorded"); asked++ {
-		if got := status(t, c, fmt.Sprint(page, asked)); got != 200 {
-			t.Fatalf("answered %d", got)
-		}
-		select {
-		case <-late:
-			t.Fatal("the disk never was full")
-		default:
-		}
-	}
+	testkit.Until(t, "the disk is full", func() bool {
+		must.Is(t, status(t, c, fmt.Sprint(page, asked)), 200)
+		asked++
+		return strings.Contains(h.Stderr(), "decisions cannot be recorded")
+	})
 	for range 5 {
 		status(t, c, fmt.Sprint(page, asked))
 		asked++

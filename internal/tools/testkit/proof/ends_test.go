@@ -56,9 +56,8 @@ func TestHeed_WhatIsOpenWhenHeedStopsIsRecordedAsCutOff(t *testing.T) {
 			db := view(t, path)
 			for _, target := range open {
 				w := toldOf(t, db, target)
-				if w.verdict != "allow" || !w.ends || !w.truncated || !strings.HasPrefix(w.err, "heed: cut off") {
-					t.Errorf("%s: %+v", target, w)
-				}
+				must.True(t, w.verdict == "allow" && w.ends && w.truncated && strings.HasPrefix(w.err, "heed: cut off"),
+					"%s: %+v", target, w)
 			}
 			var tunnels, ended int
 			if err := db.QueryRow("SELECT count(*), count(status) FROM decisions WHERE host = 'tunnel.test'").Scan(&tunnels, &ended); err != nil || tunnels == 0 || ended != tunnels {
@@ -95,11 +94,7 @@ func TestHeed_StreamsThatAreTakenBackAreRecorded(t *testing.T) {
 	rows, _ := rowsAfter(t, path, 0)
 	agree(t, rows, nil, s.requests())
 	for _, r := range rows {
-		if !r.status.Valid {
-			t.Errorf("%+v has no end", r)
-		}
+		must.True(t, r.status.Valid, "%+v has no end", r)
 	}
-	if len(rows) < 40 {
-		t.Errorf("%d entries", len(rows))
-	}
+	must.True(t, len(rows) >= 40, "%d entries", len(rows))
 }

@@ -53,9 +53,8 @@ func TestHeed_HostileOctetsDoNotBreakTheRecord(t *testing.T) {
 	var entries, agents, tokens, methods int
 	must.OK(t, db.QueryRow("SELECT count(*), max(length(user_agent)), max(length(tokens)), max(length(method)) FROM decisions").Scan(&entries, &agents, &tokens, &methods))
 	t.Logf("%d entries; the longest User-Agent %d, tokens %d, method %d", entries, agents, tokens, methods)
-	if entries != 12 || agents > 5000 || tokens > 5000 || methods > 5000 {
-		t.Errorf("%d entries; the longest User-Agent %d, tokens %d, method %d", entries, agents, tokens, methods)
-	}
+	must.True(t, entries == 12 && agents <= 5000 && tokens <= 5000 && methods <= 5000,
+		"%d entries; the longest User-Agent %d, tokens %d, method %d", entries, agents, tokens, methods)
 	var raw int
 	if err := db.QueryRow(`SELECT count(*) FROM entry WHERE raw = CAST(X'687474703A2F2F7261772E746573742FFFFE80' AS BLOB) OR target = CAST(X'2FFFFE80' AS BLOB) OR raw = X'2FFFFE80'`).Scan(&raw); err != nil || raw == 0 {
 		t.Errorf("the octets that came are nowhere: %d, %v", raw, err)
@@ -71,9 +70,7 @@ func secretNowhere(t *testing.T, dir, secret string) {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(data, []byte(secret)) {
-			t.Errorf("%s has %q", path, secret)
-		}
+		must.True(t, err != nil || !bytes.Contains(data, []byte(secret)), "%s has %q", path, secret)
 		return err
 	}))
 }

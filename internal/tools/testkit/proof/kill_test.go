@@ -119,14 +119,11 @@ func agree(t *testing.T, rows map[string]row, answers []answer, asked map[string
 		} else if asked[r.target] > 0 {
 			t.Errorf("%s was %sd and came to the site", r.target, r.verdict)
 		}
-		if r.fromSite.Bool && asked[r.target] == 0 {
-			t.Errorf("%s is said to be answered %d by the site, which was not asked", r.target, r.status.Int64)
-		}
+		must.True(t, !r.fromSite.Bool || asked[r.target] != 0,
+			"%s is said to be answered %d by the site, which was not asked", r.target, r.status.Int64)
 	}
 	for target, n := range asked {
-		if allowed[target] == 0 {
-			t.Errorf("%s came to the site (%d times), and no entry allows it", target, n)
-		}
+		must.True(t, allowed[target] != 0, "%s came to the site (%d times), and no entry allows it", target, n)
 	}
 }
 
@@ -136,9 +133,7 @@ func audit(t *testing.T, args ...string) string {
 	cmd := exec.Command(testkit.Binary(t), append([]string{"audit"}, args...)...)
 	cmd.Env = append(os.Environ(), testkit.RaceOptions)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("heed audit %q: %v\n%s", args, err, out)
-	}
+	must.Need(t, err == nil, "heed audit %q: %v\n%s", args, err, out)
 	return string(out)
 }
 
@@ -224,7 +219,5 @@ func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds, %d answers, %d entries without an outcome", rounds, total, unended)
-	if total == 0 {
-		t.Error("nothing was asked")
-	}
+	must.True(t, total != 0, "nothing was asked")
 }

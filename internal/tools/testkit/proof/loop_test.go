@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // statuses counts the answers so far.
@@ -63,9 +64,7 @@ func TestHeed_ALoopingClientDoesNotFillTheRecord(t *testing.T) {
 		t.Errorf("the loop was answered %v", got)
 	}
 	for _, a := range honest.all {
-		if a.status != 200 && a.status != 403 {
-			t.Errorf("%s beside the loop was answered %d", a.target, a.status)
-		}
+		must.True(t, a.status == 200 || a.status == 403, "%s beside the loop was answered %d", a.target, a.status)
 	}
 	h.Signal(os.Interrupt)
 	h.Exit()

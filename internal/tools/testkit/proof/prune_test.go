@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -69,20 +68,11 @@ func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 // awaitOldest waits until the record has no entry up to seq.
 func awaitOldest(t *testing.T, path string, seq int64) {
 	t.Helper()
-	var oldest int64
 	db := view(t, path)
-	for late := time.After(testkit.Patience); ; {
+	testkit.Until(t, "the old entries are removed", func() bool {
+		var oldest int64
 		err := db.QueryRow("SELECT coalesce(min(seq), 1 << 62) FROM entry").Scan(&oldest)
-		if err != nil && !strings.Contains(fmt.Sprint(err), "locked") {
-			t.Fatal(err)
-		}
-		if err == nil && oldest > seq {
-			return
-		}
-		select {
-		case <-late:
-			t.Fatalf("the oldest entry is still %d", oldest)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		must.Need(t, err == nil || strings.Contains(err.Error(), "locked"), "%v", err)
+		return err == nil && oldest > seq
+	})
 }

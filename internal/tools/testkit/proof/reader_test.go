@@ -43,9 +43,7 @@ func (s *sqlite) do(t *testing.T, statement string) string {
 	var said strings.Builder
 	for {
 		line, err := s.out.ReadString('\n')
-		if err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		must.Need(t, err == nil, "%s: %v", statement, err)
 		if line == "done\n" {
 			return said.String()
 		}
@@ -79,17 +77,10 @@ func TestHeed_WhoLocksTheRecordHoldsUpNothing(t *testing.T) {
 		t.Fatal("the requests wait for the lock")
 	}
 	locker.do(t, "ROLLBACK")
-	for late := time.After(testkit.Patience); ; {
+	testkit.Until(t, "the record has all entries", func() bool {
 		rows, _ := rowsAfter(t, path, 0)
-		if len(rows) == 501 {
-			break
-		}
-		select {
-		case <-late:
-			t.Fatalf("%d entries", len(rows))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+		return len(rows) == 501
+	})
 	reader.do(t, "COMMIT")
 	if said := h.Stderr(); strings.Count(said, "\"level\":\"ERROR\"") > 1 {
 		t.Errorf("it said:\n%s", said)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // rawSite answers each request on a connection of its own with what the last
@@ -186,8 +187,7 @@ func compare(t *testing.T, got told, target string, octets int64) {
 			got.in != want.in || !strings.HasPrefix(got.err, want.err) || want.err == "" && got.err != "" {
 			t.Errorf("%s:\n got %+v\nwant %+v", target, got, want)
 		}
-		if got.out < octets || !got.truncated && got.out != octets {
-			t.Errorf("%s: %d octets are recorded, the client read %d", target, got.out, octets)
-		}
+		must.True(t, got.out >= octets && (got.truncated || got.out == octets),
+			"%s: %d octets are recorded, the client read %d", target, got.out, octets)
 	}
 }

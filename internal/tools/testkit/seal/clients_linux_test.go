@@ -196,18 +196,14 @@ func TestABrokenProxySupport_NeedsARunWithoutVariables(t *testing.T) {
 	}
 	for _, c := range commands {
 		out, errs, _ := o.run(ordinaryUser(), nil, c...)
-		if !strings.Contains(errs, "heed: 1 request came through, to site.test: 1 allowed") || !strings.Contains(errs, want) {
-			t.Errorf("%s, beside a request that succeeded: %q\n%s", c[0], out, errs)
-		}
+		must.True(t, strings.Contains(errs, "heed: 1 request came through, to site.test: 1 allowed") && strings.Contains(errs, want),
+			"%s, beside a request that succeeded: %q\n%s", c[0], out, errs)
 		_, errs, _ = o.run(ordinaryUser(), []string{"--no-env"}, c...)
-		if strings.Contains(errs, "--no-env") {
-			t.Errorf("%s without variables: %s", c[0], errs)
-		}
+		must.True(t, !strings.Contains(errs, "--no-env"), "%s without variables: %s", c[0], errs)
 	}
 	out, _, _ = o.run(ordinaryUser(), []string{"--no-env", "--quiet"}, "env")
-	if strings.Contains(strings.ToLower(out), "proxy=") || strings.Contains(out, "SSL_CERT_FILE") || !strings.Contains(out, "SEAL_PORT=") {
-		t.Errorf("the environment is %s", out)
-	}
+	must.True(t, !strings.Contains(strings.ToLower(out), "proxy=") && !strings.Contains(out, "SSL_CERT_FILE") && strings.Contains(out, "SEAL_PORT="),
+		"the environment is %s", out)
 	o.reachedOnlyThroughHeed(t)
 }
 

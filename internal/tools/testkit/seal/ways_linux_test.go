@@ -104,9 +104,7 @@ func (o *outside) serve(w http.ResponseWriter, r *http.Request) {
 // reachedOnlyThroughHeed reports what came in another way.
 func (o *outside) reachedOnlyThroughHeed(t *testing.T) {
 	t.Helper()
-	if o.judged.Load() == 0 {
-		t.Error("no request came through heed")
-	}
+	must.True(t, o.judged.Load() != 0, "no request came through heed")
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, what := range o.escaped {
@@ -216,9 +214,7 @@ func TestNoWayOutButHeed(t *testing.T) {
 			}
 			out, errs, err := o.run(uid, nil, interpreter, file)
 			t.Logf("%s%s", out, errs)
-			if err != nil {
-				t.Fatalf("the run failed: %v", err)
-			}
+			must.Need(t, err == nil, "the run failed: %v", err)
 			ways := 0
 			for line := range strings.Lines(out) {
 				if strings.HasPrefix(line, "FAIL") {
@@ -226,9 +222,7 @@ func TestNoWayOutButHeed(t *testing.T) {
 				}
 				ways++
 			}
-			if ways < 40 {
-				t.Errorf("%d ways were tried, not 40", ways)
-			}
+			must.True(t, ways >= 40, "%d ways were tried, not 40", ways)
 			o.reachedOnlyThroughHeed(t)
 			for _, want := range []string{"sealed: no network exit but heed", "udp/443"} {
 				must.Contain(t, errs, want, "the summary does not contain %q", want)
@@ -243,9 +237,8 @@ func TestWithoutASealNothingRuns(t *testing.T) {
 	o := newOutside(t)
 	refused := func(name, out, errs string, err error, want string) {
 		t.Helper()
-		if err == nil || out != "" || !strings.Contains(errs, "cannot seal a run") || !strings.Contains(errs, want) {
-			t.Errorf("%s: %v\n%s\n%s", name, err, out, errs)
-		}
+		must.True(t, err != nil && out == "" && strings.Contains(errs, "cannot seal a run") && strings.Contains(errs, want),
+			"%s: %v\n%s\n%s", name, err, out, errs)
 		t.Logf("%s: %s", name, errs)
 	}
 	for _, limit := range []string{"user.max_user_namespaces", "user.max_net_namespaces", "user.max_mnt_namespaces"} {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 const (
@@ -63,9 +64,7 @@ func TestHeed_IdleTunnels(t *testing.T) {
 	})
 	is := usageOf(t, h)
 	t.Logf("%d idle tunnels: %d MiB and %d descriptors, before %d MiB and %d", tunnels, is.resident>>20, is.descriptors, before.resident>>20, before.descriptors)
-	if is.resident > idleMemory || is.descriptors < tunnels {
-		t.Errorf("with %d tunnels heed holds %+v", tunnels, is)
-	}
+	must.True(t, is.resident <= idleMemory && is.descriptors >= tunnels, "with %d tunnels heed holds %+v", tunnels, is)
 	each("speaking again", func(n int) error { return open[n].get(ledger) })
 	each("closing", func(n int) error { return open[n].conn.Close() })
 	sites.hangUp()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/must"
 )
 
 // quiet takes what servers say of clients that break off.
@@ -55,9 +56,8 @@ func TestHeed_Soak(t *testing.T) {
 	after := rest(t, h, limit, calm)
 	t.Logf("%v at %.0f requests a second: %d descriptors and %d MiB before, %d MiB at the end of the load, %d and %d MiB after it",
 		lasts, rate, before.descriptors, before.resident>>20, loaded.resident>>20, after.descriptors, after.resident>>20)
-	if after.descriptors > limit.descriptors || after.resident > limit.resident {
-		t.Errorf("heed holds %+v, before it was %+v: %q", after, before, descriptors(h))
-	}
+	must.True(t, after.descriptors <= limit.descriptors && after.resident <= limit.resident,
+		"heed holds %+v, before it was %+v: %q", after, before, descriptors(h))
 	until(t, "every answer is in the log", ledger.settled)
 	ledger.check(t)
 	sameTally(t, h, ledger)
@@ -75,9 +75,8 @@ func sameTally(t *testing.T, h *testkit.Heed, l *ledger) {
 	hour := statusOf(t, h)
 	allowed, refused := uint64(l.allowed.count.Load()), uint64(l.refused.count.Load())
 	refused -= uint64(l.early.Load()) // which count as not judged
-	if hour.Allowed != allowed || hour.Refused != refused {
-		t.Errorf("heed status counts %+v, its log has %d allowed and %d refused", hour, allowed, refused)
-	}
+	must.True(t, hour.Allowed == allowed && hour.Refused == refused,
+		"heed status counts %+v, its log has %d allowed and %d refused", hour, allowed, refused)
 }
 
 // counts are what `heed status` reports of the last hour.

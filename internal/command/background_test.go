@@ -2,18 +2,16 @@ package command_test
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -77,64 +75,22 @@ func (p *place) awaitLock() {
 	must.OK(p.t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 }
 
-// site is a site that counts how often its robots.txt is asked for.
-type site struct {
-	url  string
-	hold func(*http.Request) // before a page is answered; nil: nothing
-	mu   sync.Mutex
-	n    int
-}
-
-func newSite(t *testing.T) *site {
+// newSite starts a site without robots.txt and returns its URL. It calls hold before it answers
+// a page; nil: nothing.
+func newSite(t *testing.T, hold func(*http.Request)) string {
 	t.Helper()
-	s := &site{}
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	s.url = "http://" + l.Addr().String()
-	server := &http.Server{Handler: http.HandlerFunc(s.answer)}
-	go server.Serve(l)
-	t.Cleanup(func() { server.Close() })
-	return s
-}
-
-func (s *site) answer(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/robots.txt" {
-		s.mu.Lock()
-		s.n++
-		s.mu.Unlock()
-		http.NotFound(w, r)
-		return
-	}
-	if s.hold != nil {
-		s.hold(r)
-	}
-	fmt.Fprint(w, "page")
-}
-
-func (s *site) asked() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.n
-}
-
-func TestTwentyRunsAtOnceShareOneHeed(t *testing.T) {
-	t.Parallel()
-	p, s := newPlace(t), newSite(t)
-	var all sync.WaitGroup
-	pids := make(chan string, 20)
-	for range 20 {
-		all.Go(func() {
-			cmd := p.heed("run", "--quiet", "--", "sh", "-c", `curl -sS "$0" && cat "$HEED_STATE/lock"`, s.url)
-			out, err := cmd.CombinedOutput()
-			must.True(t, err == nil && bytes.HasPrefix(out, []byte("page")), "a run: %v\n%s", err, out)
-			pids <- string(out)
-		})
-	}
-	all.Wait()
-	first := <-pids
-	for range 19 {
-		must.Equal(t, <-pids, first, "the only heed")
-	}
-	must.Equal(t, s.asked(), 1, "times robots.txt was asked for")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		if hold != nil {
+			hold(r)
+		}
+		fmt.Fprint(w, "page")
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server.URL
 }
 
 func TestOtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
@@ -165,18 +121,17 @@ func TestAHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T) {
 func TestASecondSignalEndsHeedAtOnce(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
-	slow := newSite(t)
-	slow.hold = func(r *http.Request) {
+	slow := newSite(t, func(r *http.Request) {
 		close(arrived)
 		<-r.Context().Done() // never answers
-	}
+	})
 	cmd := newPlace(t).heed("serve", "--listen", "127.0.0.1:0")
 	stderr := must.Get(cmd.StderrPipe())(t)
 	must.OK(t, cmd.Start())
 	defer cmd.Process.Kill()
 	said := bufio.NewReader(stderr)
 	conn := testkit.Dial(t, after(t, said, "listens on http://"))
-	conn.Send("GET " + slow.url + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(slow.url, "http://") + "\r\n\r\n")
+	conn.Send("GET " + slow + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(slow, "http://") + "\r\n\r\n")
 	<-arrived
 	for range 2 {
 		must.OK(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -204,7 +159,7 @@ func after(t *testing.T, lines *bufio.Reader, text string) string {
 
 func TestAKilledRunTakesItsProxyWithIt(t *testing.T) {
 	t.Parallel()
-	p, s := newPlace(t), newSite(t)
+	p, site := newPlace(t), newSite(t, nil)
 	pipe := filepath.Join(p.dir, "pipe")
 	must.OK(t, syscall.Mkfifo(pipe, 0o600))
 	cmd := p.heed("run", "--quiet", "--", "sh", "-c", `echo "$http_proxy" > "$0"; read forever`, pipe)
@@ -215,7 +170,7 @@ func TestAKilledRunTakesItsProxyWithIt(t *testing.T) {
 	said := must.Get(os.ReadFile(pipe))(t)
 	addr := strings.TrimPrefix(strings.TrimSpace(string(said)), "http://")
 	conn := testkit.Dial(t, addr)
-	conn.Send("GET " + s.url + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(s.url, "http://") + "\r\n\r\n")
+	conn.Send("GET " + site + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(site, "http://") + "\r\n\r\n")
 	must.Is(t, conn.Answer("GET").StatusCode, 200, "through the run's proxy")
 	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
@@ -226,50 +181,11 @@ func TestAKilledRunTakesItsProxyWithIt(t *testing.T) {
 	}
 }
 
-func TestSignalsReachTheCommand(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
-		pipe := filepath.Join(t.TempDir(), "pipe")
-		must.OK(t, syscall.Mkfifo(pipe, 0o600))
-		cmd := p.heed("run", "--quiet", "--", "sh", "-c",
-			`trap 'exit 3' TERM INT HUP USR1; : > "$0"; while :; do sleep 0.02; done`, pipe)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, which would send it to the command as well
-		must.OK(t, cmd.Start())
-		must.Get(os.ReadFile(pipe))(t) // now the trap is set
-		must.OK(t, cmd.Process.Signal(sig))
-		var exit *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
-			t.Errorf("%v: the run ends with %v, want the command's status 3", sig, err)
-		}
-	}
-}
-
-func TestABackgroundHeedThatCannotStartSaysWhy(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.ok("ca", "path")
-	must.OK(t, os.Chmod(filepath.Join(p.state, "ca-key.pem"), 0o644))
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	cmd := p.heed("run", "--", "true")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	must.OK(t, cmd.Start())
-	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
-	defer stop()
-	var exit *exec.ExitError
-	err := cmd.Wait()
-	must.True(t, errors.As(err, &exit) && exit.ExitCode() == 2, "it ends with %v, want 2", err)
-	must.True(t, strings.HasPrefix(said.String(), "heed: ") && strings.Contains(said.String(), "chmod 600"),
-		"it says %q", said.String())
-}
-
 func TestALongStateDirectoryWorksLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.state = filepath.Join(p.state, strings.Repeat("long", 40))
-	s := newSite(t)
-	must.Equal(t, p.ok("run", "--quiet", "--", "curl", "-sS", s.url), "page", "through heed")
+	site := newSite(t, nil)
+	must.Equal(t, p.ok("run", "--quiet", "--", "curl", "-sS", site), "page", "through heed")
 	must.True(t, p.pid() != 0, "its heed is not found")
 }

@@ -11,27 +11,6 @@ import (
 	"heed/internal/tools/testkit/must"
 )
 
-func TestCAIsMadeShownAndRenewed(t *testing.T) {
-	system := fixture.SystemRoots(t)
-	state := filepath.Join(t.TempDir(), "state")
-	t.Setenv("HEED_STATE", state)
-	heed(t, "", "ca").is(t, 0, filepath.Join(state, "ca.pem")+"\n", "")
-	heed(t, "", "ca", "path").is(t, 0, filepath.Join(state, "ca.pem")+"\n", "")
-	cert := testkit.Read(t, filepath.Join(state, "ca.pem"))
-	heed(t, "", "ca", "print").is(t, 0, cert, "")
-	heed(t, "", "ca", "bundle").is(t, 0, string(system.CertPEM())+cert, "")
-
-	s := heed(t, "", "ca", "renew")
-	next := testkit.Read(t, filepath.Join(state, "ca-next.pem"))
-	if s.status != 0 || !strings.HasPrefix(s.out, "new CA: "+filepath.Join(state, "ca-next.pem")) || !strings.Contains(s.out, "heed ca renew --now") {
-		t.Errorf("%+v", s)
-	}
-	heed(t, "", "ca", "print").is(t, 0, cert+next, "")
-	s = heed(t, "", "ca", "renew", "--now")
-	must.True(t, s.status == 0 && strings.Contains(s.out, "signs in every heed started from now on"), "%+v", s)
-	heed(t, "", "ca", "print").is(t, 0, next+cert, "")
-}
-
 func TestAnExistingCAIsTakenAndNotRenewed(t *testing.T) {
 	dir := t.TempDir()
 	mine := fixture.CA(t, filepath.Join(dir, "mine"))

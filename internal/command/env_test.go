@@ -3,7 +3,6 @@ package command
 import (
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,22 +12,6 @@ import (
 	"heed/internal/tools/testkit/fixture"
 	"heed/internal/tools/testkit/must"
 )
-
-func TestEnvPointsAShellAtHeed(t *testing.T) {
-	fixture.SystemRoots(t)
-	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
-	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:1"`) // where no program listens
-	s := heed(t, "", "env", "--config", file)
-	must.Need(t, s.status == 0 && s.errors == "heed: heed is not running; start it with `heed serve`\n",
-		"status %d, stderr %q", s.status, s.errors)
-	script := s.out + `printf '%s %s %s' "$http_proxy" "$NO_PROXY" "$JAVA_TOOL_OPTIONS"; grep -c BEGIN "$SSL_CERT_FILE"; ` + heed(t, "", "env", "--unset").out + `printf %s "${SSL_CERT_FILE-gone}"`
-	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "http://127.0.0.1:1 heed.invalid -Dhttp.proxyHost=127.0.0.1 ") || !strings.HasSuffix(string(out), "2\ngone") {
-		t.Errorf("a shell says %q, %v", out, err)
-	}
-	s = heed(t, "", "env", "--config", file, "-q", "--shell", "fish")
-	must.True(t, s.errors == "" && strings.Contains(s.out, "set -gx https_proxy 'http://127.0.0.1:1'\n"), "fish: %+v", s)
-}
 
 func TestEnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
 	dir := testkit.ForeignDir(t)

@@ -7,10 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"heed/internal/control"
@@ -18,50 +15,6 @@ import (
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
-
-func TestCheckAsksTheHeedThatRuns(t *testing.T) {
-	var asked atomic.Int32
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		fmt.Fprint(w, someRules)
-	}))
-	defer site.Close()
-	h := testkit.Serve(t, "")
-
-	for range 2 { // the second answer comes from what the heed has kept
-		s := heed(t, "", "check", "--agent", "x", site.URL+"/private", site.URL+"/robots.txt")
-		want := regexp.MustCompile(`^refuse ` + site.URL + `/private  rule: line 2, Disallow: /private, group \* \(by the running heed's copy, \d+s old\)
-allow  ` + site.URL + `/robots.txt  robots-txt: robots.txt itself may always be fetched
-$`)
-		must.True(t, s.status == console.ExitNo && want.MatchString(s.out) && s.errors == "", "%+v", s)
-	}
-	if got := asked.Load(); got != 1 {
-		t.Errorf("the site was asked %d times", got)
-	}
-	s := heed(t, `{"agent":"x","url":"`+site.URL+`/private"}`, "check", "--batch")
-	must.True(t, s.status == 0 && strings.Contains(s.out, `"allowed":false`) && asked.Load() == 1,
-		"batch: %+v, the site was asked %d times", s, asked.Load())
-	if s := heed(t, "", "check", "--explain", "--agent", "GoodBot/2", site.URL+"/private"); s.status != 0 || !strings.Contains(s.out, "by the running heed's copy, ") || !strings.Contains(s.out, "line 5: Allow: / (1 octet) <- the only one that fits") {
-		t.Errorf("%+v", s)
-	}
-	s = heed(t, "", "check", "--json", "--agent", "x", site.URL+"/")
-	var got control.Judgement
-	err := json.Unmarshal([]byte(s.out), &got)
-	must.True(t, err == nil && got.By == "heed" && got.Robots == site.URL+"/robots.txt" && got.Allowed, "%+v, %v", s, err)
-	if s := heed(t, "", "check", "--agent", "x", "site.test"); s.status != console.ExitUsage || !strings.Contains(s.errors, `"site.test" is not the URL of a site`) {
-		t.Errorf("no URL: %+v", s)
-	}
-	h.Signal(syscall.SIGTERM) // it writes what it has
-	h.Exit()
-	for _, c := range []struct {
-		flag, source string
-		asked        int32
-	}{{"--local", "by the stored copy", 1}, {"--fresh", "asked just now", 2}} {
-		s := heed(t, "", "check", c.flag, "--agent", "x", site.URL+"/private")
-		must.True(t, s.status == console.ExitNo && strings.Contains(s.out, c.source) && asked.Load() == c.asked,
-			"%s: %+v, the site was asked %d times", c.flag, s, asked.Load())
-	}
-}
 
 const settledTerms = `
 [[client]]

@@ -10,9 +10,7 @@ import (
 	"heed/internal/audit/counts"
 	"heed/internal/control"
 	"heed/internal/judge/reason"
-	"heed/internal/output/console"
 	"heed/internal/pace/fleet"
-	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/proxy/limit"
 )
@@ -103,29 +101,4 @@ busy site      a.test: 1 request, 1 failed; 310 B answered, 2.0 KiB uploaded; no
 in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
 `
 	must.Equal(t, out.String(), want)
-}
-
-func TestStatusWithoutAHeedIsOne(t *testing.T) {
-	t.Setenv("HEED_STATE", t.TempDir())
-	for _, c := range []StatusCmd{{}, {Quiet: true}, {JSON: true}} {
-		var out, errs bytes.Buffer
-		app := &console.App{Stdout: &out, Stderr: &errs, Now: time.Now}
-		must.Equal(t, app.Fail(c.Run(app)), 1, "%+v: status", c)
-		said := out.String() + errs.String()
-		must.True(t, c.Quiet == (said == "") && c.JSON == strings.HasPrefix(said, `{"well":false`),
-			"%+v: it says %q", c, said)
-	}
-}
-
-func TestStatusOfARunningHeedIsZero(t *testing.T) {
-	testkit.Serve(t, "")
-	for _, c := range []StatusCmd{{}, {Quiet: true}, {JSON: true}} {
-		var out, errs bytes.Buffer
-		app := &console.App{Stdout: &out, Stderr: &errs, Now: time.Now}
-		status := app.Fail(c.Run(app))
-		must.True(t, status == 0, "%+v: status %d: %s", c, status, errs.String())
-		if said := out.String(); c.Quiet != (said == "") || c.JSON != strings.HasPrefix(said, `{"well":true,"why_not":[],"version"`) {
-			t.Errorf("%+v: it says %q", c, said)
-		}
-	}
 }

@@ -42,12 +42,12 @@ func TestARunReportsConnectionsThatBypassHeed(t *testing.T) {
 	around := slowSite(t, "127.0.0.2:0")
 	direct := "curl -s -m 5 --noproxy '*' " + around // samples are far closer
 	script := direct + "& " + direct + "& wait; curl -sS -o /dev/null " + testkit.Page(t)
-	_, _, stderr := heedRun(t, RunCmd{Command: command("sh", "-c", script)})
+	_, _, stderr := heedRun(t, "", "--", "sh", "-c", script)
 	to := strings.TrimSuffix(strings.TrimPrefix(around, "http://"), "/")
 	want := "heed: at least 2 connections bypassed heed (not judged): curl to " + to + " (2)\n  curl bypassed heed: --noproxy"
 	must.True(t, strings.Contains(stderr, want), "it says\n%s\nwant in it\n%s", stderr, want)
 	record := filepath.Join(t.TempDir(), "audit.db")
-	_, _, stderr = heedRun(t, RunCmd{Command: command("sh", "-c", direct), JSON: true, Audit: record})
+	_, _, stderr = heedRun(t, "", "--json", "--audit", record, "--", "sh", "-c", direct)
 	events, err := exec.Command(testkit.Program(t, "sqlite3"), record, "SELECT kind, name, count, detail FROM event").CombinedOutput()
 	want = "bypassed|curl|1|to " + to + "\n"
 	must.True(t, err == nil && string(events) == want, "the record has %q, %v; want %q", events, err, want)
@@ -85,7 +85,7 @@ func TestAConnectionIsThatOfTheProcessThatOpenedIt(t *testing.T) {
 // A command that obeys went round nothing, however long it waits.
 func TestACommandThatObeysWentRoundNothing(t *testing.T) {
 	testkit.Serve(t, "")
-	_, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-s", "-m", "1", slowSite(t, "127.0.0.2:0")), JSON: true})
+	_, _, stderr := heedRun(t, "", "--json", "--", "curl", "-s", "-m", "1", slowSite(t, "127.0.0.2:0"))
 	var report runReport
 	must.OK(t, json.Unmarshal([]byte(stderr), &report))
 	if r := report.Bypass; !r.Watched || r.Connections != 0 || r.To == nil || report.Requests != 1 {

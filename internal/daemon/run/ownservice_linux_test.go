@@ -49,7 +49,7 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 		get ` + foreign.URL + `/4; get -p ` + foreign.URL + `/5
 		kill $(cat pid); while kill -0 $(cat pid) 2>/dev/null; do sleep 0.01; done
 		get http://localhost:$port/6`
-	_, stdout, stderr := heedRun(t, RunCmd{Command: command("sh", "-c", shell), Log: log})
+	_, stdout, stderr := heedRun(t, "", "--log", log, "--", "sh", "-c", shell)
 	if want := "200 200 200 403 403 000 "; stdout != want {
 		t.Errorf("the answers are %q, want %q\n%s", stdout, want, stderr)
 	}
@@ -69,7 +69,7 @@ func TestACommandsOwnServiceIsNoSite(t *testing.T) {
 // status of its CONNECT, and the record has its requests as failed; what another program serves is answered as ever.
 func TestAFreePortOfThisMachineLooksFree(t *testing.T) {
 	testkit.Serve(t, "")
-	_, stdout, stderr := heedRun(t, RunCmd{Command: command("python3", "-c", `
+	_, stdout, stderr := heedRun(t, "", "--", "python3", "-c", `
 import os, socket, urllib.request, urllib.error
 with socket.socket() as s:
     s.bind(("127.0.0.1", 0))
@@ -83,7 +83,7 @@ with socket.create_connection((at.hostname, at.port)) as s:
     s.sendall(b"CONNECT localhost:%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % port)
     print(s.recv(100).split()[1].decode())
 print(urllib.request.urlopen("`+testkit.Page(t)+`").status)
-`)})
+`)
 	must.True(t, stdout == "free\nfree\nfree\n502\n200\n", "it found %q\n%s", stdout, stderr)
 	must.True(t, strings.HasPrefix(stderr, "heed: 5 requests came through") && strings.Contains(stderr, "4 failed"),
 		"the summary is\n%s", stderr)

@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -96,37 +95,4 @@ func TestHeed_NothingOpenIsLostAtTheEnd(t *testing.T) {
 	all := lines(t, &out)
 	must.True(t, len(all) == 1 && all[0]["error"] == "stopped" && all[0]["truncated"] == true, "%v", all)
 	must.True(t, l.Decided(newEntry("/late")) != nil, "a decision was accepted after the end")
-}
-
-// failing is a log that cannot be written while full is set.
-type failing struct {
-	bytes.Buffer
-	full bool
-}
-
-var errFull = errors.New("no space")
-
-func (f *failing) Write(p []byte) (int, error) {
-	if f.full {
-		return 0, errFull
-	}
-	return f.Buffer.Write(p)
-}
-
-func TestHeed_NoDecisionIsAcceptedWhileTheLogCannotBeWritten(t *testing.T) {
-	out := &failing{full: true}
-	l := NewLog(slog.NewJSONHandler(out, nil), func() error {
-		if out.full {
-			return errFull
-		}
-		return nil
-	})
-	first := newEntry("/first")
-	must.OK(t, l.Decided(first))
-	l.Ended(first) // the line that shows it
-	err := l.Decided(newEntry("/second"))
-	must.True(t, errors.Is(err, errFull) && l.Err() != nil, "accepted with %v", err)
-	out.full = false
-	err = l.Decided(newEntry("/third"))
-	must.True(t, err == nil && l.Err() == nil, "after there was room again: %v", err)
 }

@@ -124,15 +124,6 @@ func refuses(t *testing.T, addr string) {
 	}
 }
 
-func TestHeed_TheListenerGoesWithARunThatJustVanishes(t *testing.T) {
-	d, state := startDaemon(t, nil)
-	m := must.Get(joinAs(t, d, state, nil))(t)
-	kept := keepAlive(t, m.Listen, testkit.Page(t))
-	m.Leave() // as the system does for a killed process
-	awaitClose(t, kept)
-	refuses(t, m.Listen)
-}
-
 // keepAlive asks for target through the proxy at addr and returns the
 // connection, open and idle.
 func keepAlive(t *testing.T, addr, target string) net.Conn {
@@ -165,20 +156,6 @@ func TestHeed_ARunGetsItsSummaryWhenHeedStops(t *testing.T) {
 		"the last line is %+v (%v), want a summary of one request", line, err)
 	_, err = joinAs(t, d, state, nil)
 	must.True(t, err != nil, "a heed that is ending lets a run join")
-}
-
-func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
-	d, state := startDaemon(t, nil)
-	m, err := joinAs(t, d, state, func(j *control.JoinRequest) {
-		j.Log, j.Flags.Agent, j.Flags.UserAgent = true, []string{"NewsBot"}, "NewsBot/2 (+https://example.org/)"
-	})
-	must.OK(t, err)
-	must.Equal(t, through(t, m.Listen, testkit.Page(t)), "NewsBot/2 (+https://example.org/)", "the site received")
-	line, err := m.Next()
-	must.Need(t, err == nil && line.Log != nil, "got %+v (%v), want a decision", line, err)
-	for _, part := range []string{`"verdict":"allow"`, `"agent":"NewsBot"`, `"agent_from":"declared"`} {
-		must.Contain(t, strings.ToLower(string(line.Log)), strings.ToLower(part), "the line lacks %s: %s", part, line.Log)
-	}
 }
 
 func TestHeed_AJoinThatCannotBeReadIsRefused(t *testing.T) {

@@ -16,33 +16,11 @@ import (
 	"heed/internal/tools/testkit/must"
 )
 
-func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
-	cases := []struct {
-		name       string
-		background bool
-		change     func(*control.JoinRequest)
-		want       string // part of the complaint; empty when it joins
-		retire     bool
-	}{
-		{"the same settings", true, nil, "", false},
-		{"another version", false, func(j *control.JoinRequest) { j.Version = "v0" }, "this one is v0", false},
-		{"other settings by default, a heed started by hand", false, func(j *control.JoinRequest) { j.Config = "x" }, "", false},
-		{"other settings that were named", false, func(j *control.JoinRequest) { j.Config, j.Asked = "x", true }, "different settings", false},
-		{"other settings, a background heed without runs", true, func(j *control.JoinRequest) { j.Config = "x" }, "different settings", true},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			d, state := startDaemon(t, func(d *daemon) { d.background = c.background })
-			_, err := joinAs(t, d, state, c.change)
-			if c.want == "" {
-				must.OK(t, err, "does not join")
-				return
-			}
-			var refused *control.Refusal
-			must.True(t, errors.As(err, &refused) && strings.Contains(refused.Message, c.want) && refused.Retire == c.retire,
-				"got %+v, want %q and retire %v", err, c.want, c.retire)
-		})
-	}
+func TestHeed_ARunOfAnotherVersionDoesNotJoin(t *testing.T) {
+	d, state := startDaemon(t, func(d *daemon) { d.background = false })
+	_, err := joinAs(t, d, state, func(j *control.JoinRequest) { j.Version = "v0" })
+	var refused *control.Refusal
+	must.True(t, errors.As(err, &refused) && strings.Contains(refused.Message, "this one is v0") && !refused.Retire, "got %+v", err)
 }
 
 func TestHeed_RunsAreBounded(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/control"
-	"heed/internal/judge"
 	"heed/internal/judge/acl"
 	"heed/internal/output/console"
 	"heed/internal/tools/testkit"
@@ -85,25 +84,6 @@ func TestHeed_ABreakSurvivesARestartAndEndsByItself(t *testing.T) {
 	must.Contain(t, d.log.String(), "a grant has expired", "nothing is said of the end")
 	d = openGrantDesk(t, path, aMorning.Add(time.Hour))
 	must.True(t, len(d.list().Breaks) == 0, "what has ended is kept")
-}
-
-func TestHeed_AGrantedExceptionIsForItsClientItsPathAndItsTime(t *testing.T) {
-	path := filepath.Join(t.TempDir(), grantsFile)
-	d := openGrantDesk(t, path, aMorning)
-	host, pattern, err := control.ParsePattern("https://www.example.org/api/")
-	must.Need(t, err == nil && host.String() == "www.example.org:443" && pattern == "/api/", "%s %s, %v", host, pattern, err)
-	e, err := d.allow(control.Exception{Host: host, Path: pattern, Client: "shop", Reason: "mail of 3 May", Since: d.at, Expires: d.at.Add(time.Hour)})
-	must.OK(t, err)
-	d = openGrantDesk(t, path, aMorning)
-	got, rule := exceptionTo(d.terms(t, "shop"), "/api/x", d.at)
-	must.True(t, got != nil && rule == "Allow: /api/" && got.Reason == "mail of 3 May" && got.Granted, "%+v, %s", got, rule)
-	got, _ = exceptionTo(d.terms(t, ""), "/api/x", d.at)
-	must.True(t, got == nil, "for others: %+v", got)
-	got, _ = exceptionTo(d.terms(t, "shop"), "/api/x", d.at.Add(time.Hour))
-	must.True(t, got == nil, "after its end: %+v", got)
-	must.OK(t, d.end(e.ID, ""), "ended by hand")
-	got, _ = exceptionTo(d.terms(t, "shop"), "/api/x", d.at)
-	must.True(t, got == nil, "ended by hand, it holds: %+v", got)
 }
 
 // What cannot be saved is not granted, and a broken file is no empty one.
@@ -182,9 +162,4 @@ func TestHeed_TheRecordedSettingsMakeTheSameTerms(t *testing.T) {
 		must.True(t, !hashes[b.Hash] && strings.HasPrefix(b.Hash, settled.Hash), "%s: the hash is %s", name, b.Hash)
 		hashes[b.Hash] = true
 	}
-}
-
-// exceptionTo returns the exception for a target that the rules of the site refuse.
-func exceptionTo(t acl.Effective, target string, at time.Time) (*acl.Exception, string) {
-	return (&judge.Query{Effective: t, Target: rules.NewTarget(target), Now: at}).Exception(true)
 }

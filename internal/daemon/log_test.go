@@ -82,7 +82,8 @@ func TestHeed_NoLineIsLostWhenTheLogBlocks(t *testing.T) {
 	long := strings.Repeat("x", 1<<16) // more than a line takes of it
 	for ; ; accepted++ {
 		e := &audit.Entry{Method: "GET", Scheme: "http", Host: "h.test", Target: "/" + long, Raw: long, UserAgent: long, Detail: long}
-		if log.Decided(e) != nil {
+		if err := log.Decided(e); err != nil {
+			must.True(t, errors.Is(err, logs.ErrPending), "refused with %v", err)
 			break
 		}
 		log.Ended(e)

@@ -89,16 +89,6 @@ func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
 	})
 }
 
-func TestHeed_ABrokenFileOfTurnsIsReportedAndCostsADelay(t *testing.T) {
-	path := testkit.Write(t, filepath.Join(t.TempDir(), "turns.json"), `{"complete":true,`)
-	synctest.Test(t, func(t *testing.T) {
-		d := openTurnsDesk(path)
-		must.Equal(t, d.wait(t), 10*time.Second, "waited")
-		d.close()
-		must.Contain(t, d.log.String(), "the last starts at sites cannot be read", "the log says")
-	})
-}
-
 func TestHeed_AFailureToSaveTurnsIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openTurnsDesk(filepath.Join(t.TempDir(), "missing", "turns.json"))

@@ -57,29 +57,6 @@ func TestHeed_ALogOutlivesAFullDisk(t *testing.T) {
 	must.OK(t, log.Err(), "after there was room again")
 }
 
-// stuck is a reader that has gone to lunch.
-type stuck struct{ back chan struct{} }
-
-func (s stuck) Write(p []byte) (int, error) {
-	<-s.back
-	return len(p), nil
-}
-
-// A reader that does not read delays no request: lines wait in memory, and when too many
-// do, writing fails, so that decisions are refused.
-func TestHeed_AStalledLogDelaysNoRequest(t *testing.T) {
-	reader := stuck{make(chan struct{})}
-	log := NewWriter(reader)
-	line := bytes.Repeat([]byte("x"), 1<<16)
-	var err error
-	for range 2 * maxPending / len(line) {
-		_, err = log.Write(line)
-	}
-	must.True(t, errors.Is(err, ErrPending) && errors.Is(log.Err(), ErrPending), "%v, %v", err, log.Err())
-	close(reader.back)
-	must.OK(t, log.Drain(testkit.Patience), "after it came back")
-}
-
 // pieces keeps what each Write was given.
 type pieces struct {
 	mu  sync.Mutex

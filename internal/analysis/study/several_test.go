@@ -3,7 +3,6 @@ package study_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"heed/internal/analysis/study"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
@@ -89,10 +89,9 @@ func TestHeed_PhonesAreNoRobots(t *testing.T) {
 
 // recordAt makes a record of heed with the answer of a.test to a request for its robots.txt at a
 // time: a file, or as the status 403 one to a client in heed's place.
-func recordAt(t *testing.T, path, at string, status int, robots string) string {
+func recordAt(t *testing.T, at string, status int, robots string) string {
 	t.Helper()
 	fetched := must.Get(time.Parse(time.RFC3339, at))(t)
-	w := must.Get(store.Open(path, store.Options{Heed: "test"}))(t)
 	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "http", Host: "a.test", Port: 80}, Status: status, FetchedAt: fetched}
 	answer.Pack([]byte(robots))
 	source := rules.Source{Origin: answer.Origin, State: rules.Available, Status: status, FetchedAt: fetched, Snapshot: answer}
@@ -101,14 +100,10 @@ func recordAt(t *testing.T, path, at string, status int, robots string) string {
 	}
 	policy := rules.New(source, []byte(robots))
 	agent := rules.Identify("XBot/1.0")
-	e := &audit.Entry{
+	return audittest.Record(t, store.Options{Heed: "test"}, &audit.Entry{
 		ID: audit.NewID(), Time: fetched, Client: "192.0.2.7:4711", Agent: agent, UserAgent: "XBot/1.0", Method: "GET", Scheme: "http", Host: "a.test", Target: "/",
 		Judged: audit.ByPath, Policy: policy, Decision: policy.Decide(agent, rules.NewTarget("/")), Outcome: audit.Outcome{Status: 200, FromSite: true},
-	}
-	must.OK(t, w.Decided(e))
-	w.Ended(e)
-	must.OK(t, w.Close(""))
-	return path
+	})
 }
 
 // In a log of whole seconds, a request in the second in which a file came into force counts
@@ -116,7 +111,7 @@ func recordAt(t *testing.T, path, at string, status int, robots string) string {
 func TestHeed_TimesAreComparedAtTheResolutionOfTheLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	record := recordAt(t, filepath.Join(dir, "audit.db"), "2025-03-01T10:00:00.7005Z", 200, "User-agent: *\nDisallow: /private\n")
+	record := recordAt(t, "2025-03-01T10:00:00.7005Z", 200, "User-agent: *\nDisallow: /private\n")
 	policies := must.Get(study.LoadPolicies(context.Background(), record, ""))(t)
 	whole := lines(t, []any{"a.test", "192.0.2.1", 36000, "/private/x", 200, "XBot/1.0"}, []any{"a.test", "192.0.2.1", 35999, "/private/x", 200, "XBot/1.0"})
 	must.Equal(t, values(t, read(t, study.Options{Policies: policies}, whole), "obedience", "not_allowed unknown"), "1 | 1\n", "of whole seconds")
@@ -129,7 +124,7 @@ func TestHeed_TimesAreComparedAtTheResolutionOfTheLog(t *testing.T) {
 // A site whose robots.txt is 403 for heed and for one client has none for any client.
 func TestHeed_ASiteThatDeniesItsRulesHasNone(t *testing.T) {
 	t.Parallel()
-	record := recordAt(t, filepath.Join(t.TempDir(), "audit.db"), "2025-03-01T10:00:00Z", 403, "")
+	record := recordAt(t, "2025-03-01T10:00:00Z", 403, "")
 	policies := must.Get(study.LoadPolicies(context.Background(), record, ""))(t)
 	log := lines(t, []any{"a.test", "192.0.2.1", 36001, "/x", 200, "XBot/1.0"}, []any{"a.test", "192.0.2.2", 36002, "/x", 200, "YBot/1.0"})
 	must.Equal(t, values(t, read(t, study.Options{Policies: policies}, log), "obedience", "token no_file unknown"), "xbot | 1 | 0\nybot | 1 | 0\n", "the classes are")
@@ -155,8 +150,7 @@ func TestHeed_TheSumsOfAProgramOverItsSites(t *testing.T) {
 // being named.
 func TestHeed_ARecordIsJudgedByItsOwnFiles(t *testing.T) {
 	t.Parallel()
-	data := must.Get(os.ReadFile("../../audit/store/testdata/layout2.db"))(t)
-	log := testkit.Write(t, filepath.Join(t.TempDir(), "audit.db"), string(data))
+	log := testkit.Copy(t, "../../audit/store/testdata/layout2.db")
 	policies := &study.Policies{}
 	must.OK(t, policies.AddLogs(context.Background(), []string{log, "-", filepath.Join(t.TempDir(), "missing.log")}))
 	r := read(t, study.Options{Policies: policies}, log)

@@ -2,8 +2,6 @@ package compare_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/compare"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
@@ -29,8 +28,7 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 	t.Helper()
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, slices.Repeat([]byte{key}, audit.PrivacyKeySize))
 	must.OK(t, err)
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := must.Get(store.Open(path, store.Options{Heed: "test", Privacy: privacy}))(t)
+	var entries []*audit.Entry
 	policy := rules.New(rules.Source{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, State: rules.Available}, []byte(robots))
 	for i := range len(targets) * len(strings.Fields(names)) {
 		target, agent := targets[i%len(targets)], rules.Declare(strings.Fields(names)[i/len(targets)])
@@ -38,16 +36,12 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 		if target = rest; !ok {
 			method, target = "GET", method
 		}
-		e := &audit.Entry{
+		entries = append(entries, &audit.Entry{
 			ID: audit.NewID(), Client: "192.0.2.7:4711", ClientName: "run", Mode: "enforce", Agent: agent, Method: method, Scheme: "https", Host: "a.test", Target: target,
 			Judged: audit.ByPath, Decision: policy.Decide(agent, rules.NewTarget(target)), Policy: policy,
-		}
-		must.OK(t, w.Decided(e))
-		w.Ended(e)
+		})
 	}
-	must.OK(t, w.Close(""))
-	records := must.Get(store.Records(path))(t)
-	return records[0]
+	return must.Get(store.OpenRecord(audittest.Record(t, store.Options{Heed: "test", Privacy: privacy}, entries...)))(t)
 }
 
 // Records of the layout and the engine of older heeds are compared. A page that was
@@ -55,9 +49,7 @@ func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *
 func TestRecords_OfOlderHeeds(t *testing.T) {
 	t.Parallel()
 	file := func(name string) *store.Record {
-		data := must.Get(os.ReadFile("../store/testdata/" + name))(t)
-		path := testkit.Write(t, filepath.Join(t.TempDir(), name), string(data))
-		return must.Get(store.OpenRecord(path))(t)
+		return must.Get(store.OpenRecord(testkit.Copy(t, "../store/testdata/"+name)))(t)
 	}
 	r, err := compare.Records(t.Context(), file("engine2.db"), file("layout2.db"), compare.Options{})
 	must.Need(t, err == nil && r.A.Requests == 15 && r.B.Requests == 20 && r.Equal+int64(len(r.Different)+len(r.OnlyB)) == 20,

@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/judge"
 	"heed/internal/judge/acl"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -35,9 +35,7 @@ func TestJudge_RedactedTargets(t *testing.T) {
 		"/vault/open?token=s3cret":     replay.Same,
 		"/c?q=open":                    replay.Same,
 	} {
-		path := filepath.Join(t.TempDir(), "audit.db")
 		privacy := must.Get(audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize)))(t)
-		w := must.Get(store.Open(path, store.Options{Heed: "test", Privacy: privacy}))(t)
 		agent := rules.Identify("TestBot/1.0")
 		e := &audit.Entry{
 			ID: audit.NewID(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", Config: "1", Settings: "1",
@@ -46,10 +44,7 @@ func TestJudge_RedactedTargets(t *testing.T) {
 		q := judge.Query{Effective: settings.For(nil, policy.Source().Origin, e.Time), Names: acl.Identity{Own: agent}, Target: rules.NewTarget(target)}
 		o, _ := q.Decide(policy)
 		e.Decision, e.Settled = o.Decision, o.OperatorReason
-		must.OK(t, w.Decided(e))
-		w.Ended(e)
-		must.OK(t, w.Close(""))
-		record := must.Get(store.OpenRecord(path))(t)
+		record := must.Get(store.OpenRecord(audittest.Record(t, store.Options{Heed: "test", Privacy: privacy}, e)))(t)
 		r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }})
 		must.OK(t, err)
 		got := map[replay.Class]int64{replay.Same: r.Same, replay.Redacted: r.Redacted}
@@ -65,9 +60,8 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, Status: 200, FetchedAt: time.Now()}
 	answer.Pack(robots)
 	policy := rules.New(rules.Source{Origin: answer.Origin, State: rules.Available, Status: 200, Snapshot: answer}, robots)
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := must.Get(store.Open(path, store.Options{Heed: "test"}))(t)
 	agent := rules.Identify("TestBot/1.0")
+	var entries []*audit.Entry
 	for _, target := range []string{"/a", "/b", "/c"} {
 		e := &audit.Entry{
 			ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", ClientName: "lab", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", AlsoObey: []string{"CCBot"},
@@ -77,11 +71,9 @@ func TestHeed_AnotherAgentAlsoObeysTheSameNames(t *testing.T) {
 		q := judge.Query{Effective: of, Names: acl.Identity{Own: agent, Shown: e.UserAgent, Also: of.Obeyed}, Target: rules.NewTarget(target)}
 		o, _ := q.Decide(policy)
 		e.Decision = o.Decision
-		must.OK(t, w.Decided(e))
-		w.Ended(e)
+		entries = append(entries, e)
 	}
-	must.OK(t, w.Close(""))
-	record := must.Get(store.OpenRecord(path))(t)
+	record := must.Get(store.OpenRecord(audittest.Record(t, store.Options{Heed: "test"}, entries...)))(t)
 	r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }, If: &replay.If{Agent: "OtherBot/1"}})
 	must.OK(t, err)
 	must.True(t, r.Same == 3 && r.If.Judged == 3 && r.If.Allowed == 1 && r.If.Refused == 0,

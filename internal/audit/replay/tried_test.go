@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/check/why"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -20,15 +20,11 @@ func TestList_NamesWhoTriedAPassword(t *testing.T) {
 	t.Parallel()
 	for clients, want := range map[audit.Clients]string{audit.ClientsFull: `; wrong; the name tried was "ann"`, audit.ClientsHashed: `; wrong; the name tried was "user-`} {
 		privacy := must.Get(audit.NewPrivacy(clients, nil, make([]byte, audit.PrivacyKeySize)))(t)
-		path := filepath.Join(t.TempDir(), "audit.db")
-		w := must.Get(store.Open(path, store.Options{Heed: "test", Privacy: privacy}))(t)
+		var entries []*audit.Entry
 		for userAgent, reason := range map[string]rules.Reason{"GoodBot/1.0 (+https://bot.example/x)": rules.ReasonCredentials, "": rules.ReasonFailures, "BadBot/1": rules.ReasonMalformed} {
-			e := &audit.Entry{ID: audit.NewID(), Client: "192.0.2.7:4711", UserAgent: userAgent, Tried: "ann", Detail: "wrong", Decision: rules.Decision{Reason: reason}}
-			must.OK(t, w.Decided(e))
-			w.Ended(e)
+			entries = append(entries, &audit.Entry{ID: audit.NewID(), Client: "192.0.2.7:4711", UserAgent: userAgent, Tried: "ann", Detail: "wrong", Decision: rules.Decision{Reason: reason}})
 		}
-		must.OK(t, w.Close(""))
-		record := must.Get(store.OpenRecord(path))(t)
+		record := must.Get(store.OpenRecord(audittest.Record(t, store.Options{Heed: "test", Privacy: privacy}, entries...)))(t)
 		names := ""
 		err := replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(d *replay.Decision) error {
 			text := why.ResultText(d, why.Words)

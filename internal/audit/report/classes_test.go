@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/judge/reason"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -65,16 +65,11 @@ func everything() (all []*audit.Entry, classes, wouldBe reason.Counts) {
 // recorded counts the decisions with a Tally, as a run does, and writes them to a record.
 func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "audit.db")
-	w := must.Get(store.Open(path, store.Options{}))(t)
 	var tally counts.Tally
 	for _, e := range all {
-		must.OK(t, w.Decided(e))
-		w.Ended(e)
 		tally.Ended(e)
 	}
-	must.OK(t, w.Close(""))
-	return path, tally.Summary()
+	return audittest.Record(t, store.Options{}, all...), tally.Summary()
 }
 
 // summed adds up the class columns of a table.

@@ -73,17 +73,6 @@ func TestHeed_SeveralRecordsAreExportedByTime(t *testing.T) {
 	}
 }
 
-func TestHeed_ARecordBesideItsBackupIsNotCountedTwice(t *testing.T) {
-	path := aDay(t)
-	records := must.Get(store.Records(path, path))(t)
-	if r, err := report.New(records, report.Query{}, begun); err != nil || r.Total.Requests != 9 {
-		t.Errorf("one record named twice comes to %d requests: %v", r.Total.Requests, err)
-	}
-	r, _ := made(t, report.Query{}, aDay(t), aDay(t))
-	must.True(t, r.Total.Requests == 18 && len(r.Sites) == 2,
-		"two records come to %d requests at %d sites", r.Total.Requests, len(r.Sites))
-}
-
 func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	const hostile = "=cmd|' /C calc'!A0\",\n\r\x1b[2J"
 	r := newRecord(t)

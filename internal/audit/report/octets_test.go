@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/base/safetext"
 	"heed/internal/output/table"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -43,8 +43,7 @@ func oddTargets() []string {
 func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 	t.Parallel()
 	targets := oddTargets()
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := must.Get(store.Open(path, store.Options{Heed: "test"}))(t)
+	var entries []*audit.Entry
 	var logged bytes.Buffer
 	log := audit.NewLog(slog.NewJSONHandler(&logged, nil), nil)
 	for _, target := range targets {
@@ -52,15 +51,11 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 			ID: audit.NewID(), Client: "192.0.2.7:4711", Mode: "enforce", Method: "GET", Scheme: "https", Host: "a.test", Target: target, Raw: target,
 			Decision: rules.Decision{Verdict: rules.Refuse, Reason: rules.ReasonMalformed},
 		}
-		for _, r := range []interface {
-			Decided(*audit.Entry) error
-			Ended(*audit.Entry)
-		}{w, log} {
-			must.OK(t, r.Decided(e))
-			r.Ended(e)
-		}
+		must.OK(t, log.Decided(e))
+		log.Ended(e)
+		entries = append(entries, e)
 	}
-	must.OK(t, w.Close(""))
+	path := audittest.Record(t, store.Options{Heed: "test"}, entries...)
 
 	of := map[string][]string{}
 	for d := json.NewDecoder(&logged); ; {

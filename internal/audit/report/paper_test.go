@@ -67,7 +67,7 @@ func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 // The queries about records with common decisions leave out what the tables leave out.
 func TestPaper_TheQueryOfARecordThatSharesDecisions(t *testing.T) {
 	path := aDay(t)
-	run := testkit.Write(t, filepath.Join(t.TempDir(), "run.db"), string(fileText(t, path)))
+	run := testkit.Copy(t, path)
 	db, err := sql.Open("sqlite", run)
 	must.OK(t, err)
 	_, err = db.Exec("UPDATE about SET value = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ-123456789' WHERE key = 'store'; UPDATE entry SET id = randomblob(16) WHERE seq > 6; " +

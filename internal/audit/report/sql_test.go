@@ -103,10 +103,7 @@ func inner(list rows, name, by string) (all rows) {
 // A reader of a report has the record and sqlite3, and nothing of heed's.
 func TestReport_TheQueriesHaveItsNumbers(t *testing.T) {
 	t.Parallel()
-	old := func(name string) string {
-		path := testkit.Write(t, filepath.Join(t.TempDir(), name), string(fileText(t, "../store/testdata", name)))
-		return path
-	}
+	old := func(name string) string { return testkit.Copy(t, "../store/testdata/"+name) }
 	entries, _, _ := everything()
 	classes, _ := recorded(t, entries)
 	crawl := filepath.Join(t.TempDir(), "crawl.db")

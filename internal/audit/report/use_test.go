@@ -193,9 +193,7 @@ func TestExport_HasWhatSitesState(t *testing.T) {
 // The record of an older heed, of layout 2 and engine 2, and one of today are reported together.
 func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 	t.Parallel()
-	data := must.Get(os.ReadFile("../store/testdata/engine2.db"))(t)
-	old := testkit.Write(t, filepath.Join(t.TempDir(), "old.db"), string(data))
-	today := purposes(t)
+	old, today := testkit.Copy(t, "../store/testdata/engine2.db"), purposes(t)
 	alone, _ := made(t, report.Query{}, today)
 	for _, by := range []string{report.ByAgent, report.ByAddress, report.ByUser} {
 		both, text := made(t, report.Query{By: by}, old, today)

@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		"layout3.db": {"56dab2e73a06b743651c7889fc7b188ab10ad0f84f53280b23bf5632e171a04b", 3, 20, 4},
 		"layout4.db": {"188c60b7938a2484772e198da2d05d77590970b4d5f2f7c8e460bf5d4956b671", 4, 20, 4},
 	} {
-		path := copied(t, name)
+		path := testkit.Copy(t, "testdata/"+name)
 		still := func(when string, entries int) {
 			t.Helper()
 			proof, err := store.Verify(context.Background(), path, []*store.Seal{{Hash: made.hash}}, nil)
@@ -63,7 +62,7 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"layout2.db", "layout3.db", "layout4.db"} {
-		db := view(t, copied(t, name))
+		db := view(t, testkit.Copy(t, "testdata/"+name))
 		for query, want := range map[string]int{
 			"purpose = 'training'": 5, "purpose IS NULL": 5,
 			"reason = 'signal' AND signals IS NOT NULL":            3,
@@ -76,11 +75,4 @@ func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 			must.Equal(t, count(t, db, "SELECT count(*) FROM decisions WHERE "+query), want, "%s, %s: decisions", name, query)
 		}
 	}
-}
-
-// copied returns a copy of a file of testdata.
-func copied(t *testing.T, name string) string {
-	t.Helper()
-	data := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
-	return testkit.Write(t, filepath.Join(t.TempDir(), name), string(data))
 }

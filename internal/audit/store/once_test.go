@@ -1,12 +1,12 @@
 package store_test
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -14,14 +14,7 @@ import (
 // written makes a record of decisions: the same Entry may be in several.
 func written(t *testing.T, entries ...*audit.Entry) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := open(t, path, store.Options{})
-	for _, e := range entries {
-		must.OK(t, w.Decided(e))
-		w.Ended(e)
-	}
-	must.OK(t, w.Close(""))
-	return path
+	return audittest.Record(t, store.Options{}, entries...)
 }
 
 // reader returns a reader of the record at path.

@@ -1,8 +1,6 @@
 package auditcmd
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"heed/internal/audit/replay"
@@ -14,9 +12,7 @@ import (
 
 func TestReplay_RecordOfAnEarlierVersionComesOutTheSame(t *testing.T) {
 	t.Parallel()
-	data := must.Get(os.ReadFile("../../audit/store/testdata/engine2.db"))(t)
-	path := testkit.Write(t, filepath.Join(t.TempDir(), "audit.db"), string(data))
-	record := must.Get(store.OpenRecord(path))(t)
+	record := must.Get(store.OpenRecord(testkit.Copy(t, "../../audit/store/testdata/engine2.db")))(t)
 	r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: config.RecordedRules})
 	must.True(t, err == nil && r.Entries == 15 && r.Same == 15,
 		"%d of %d entries come out the same, want 15 of 15: %v", r.Same, r.Entries, err)

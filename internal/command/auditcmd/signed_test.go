@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,33 +12,32 @@ import (
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/config"
+	"heed/internal/tools/audittest"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
+
+func unpainted(_, text string) string { return text }
+
+// flat returns a text with one blank between words.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // The key and the URL of a request that is signed for the site are in the record, in the
 // log, in the list as JSON and in the explanation.
 func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 	t.Parallel()
 	const key, by = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "https://bots.example/.well-known/http-message-signatures-directory?token=x"
-	path := filepath.Join(t.TempDir(), "audit.db")
 	privacy := must.Get(audit.NewPrivacy(audit.ClientsHashed, []string{"token"}, make([]byte, audit.PrivacyKeySize)))(t)
-	w := must.Get(store.Open(path, store.Options{Privacy: privacy}))(t)
 	var line bytes.Buffer
 	log := audit.NewLog(slog.NewJSONHandler(&line, nil), nil)
-	for _, e := range []*audit.Entry{{SignedKey: key, SignedBy: by}, {}} {
+	entries := []*audit.Entry{{SignedKey: key, SignedBy: by}, {}}
+	for _, e := range entries {
 		e.ID, e.Time, e.Client, e.Mode, e.Method, e.Scheme, e.Host, e.Target = audit.NewID(), time.Now(), "192.0.2.7:4711", "enforce", "GET", "https", "site.test", "/"
 		e.Decision = rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonOverride}
-		for _, r := range []interface {
-			Decided(*audit.Entry) error
-			Ended(*audit.Entry)
-		}{w, log} {
-			must.OK(t, r.Decided(e))
-			r.Ended(e)
-		}
+		must.OK(t, log.Decided(e))
+		log.Ended(e)
 	}
-	must.OK(t, w.Close(""))
-	records := must.Get(store.Records(path))(t)
+	records := must.Get(store.Records(audittest.Record(t, store.Options{Privacy: privacy}, entries...)))(t)
 	n := 0
 	err := replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		x, err := replay.ExplainID(t.Context(), records[0], config.RecordedRules, d.ID)
@@ -66,17 +64,12 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 // listed with.
 func TestWhy_ARedirectedConnection(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := must.Get(store.Open(path, store.Options{}))(t)
+	var entries []*audit.Entry
 	for _, host := range []string{"192.0.2.8:2222", "[2001:db8::8]:22", "site.test:443"} {
-		e := &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Method: audit.MethodTCP, Scheme: "tcp", Host: host,
-			Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotHTTP}, Judged: audit.NotJudged}
-		must.OK(t, w.Decided(e))
-		e.Outcome.Status = 200
-		w.Ended(e)
+		entries = append(entries, &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Method: audit.MethodTCP, Scheme: "tcp", Host: host,
+			Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotHTTP}, Judged: audit.NotJudged, Outcome: audit.Outcome{Status: 200}})
 	}
-	must.OK(t, w.Close(""))
-	records := must.Get(store.Records(path))(t)
+	records := must.Get(store.Records(audittest.Record(t, store.Options{}, entries...)))(t)
 	err := replay.List(t.Context(), records, store.Filter{}, func(d *replay.Decision) error {
 		find, err := (&WhyCmd{What: d.URL}).finder(time.Now())
 		if err != nil {

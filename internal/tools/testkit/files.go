@@ -37,6 +37,12 @@ func Read(t testing.TB, path string) string {
 	return string(data)
 }
 
+// Copy copies a file into a directory of the test, and returns its path.
+func Copy(t testing.TB, path string) string {
+	t.Helper()
+	return Write(t, filepath.Join(t.TempDir(), filepath.Base(path)), Read(t, path))
+}
+
 // Serve runs the real heed on any free port with the settings of config, and sets
 // HEED_STATE, so that the verbs of this process find it.
 func Serve(t *testing.T, config string) *Heed {

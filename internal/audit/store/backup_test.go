@@ -158,7 +158,7 @@ func TestHeed_ARecordIsReadTogetherWithItsTail(t *testing.T) {
 	for range 7 {
 		must.OK(t, w.Decided(asked(policy("site.test"), "/")))
 	}
-	killed := copyOf(t, path)
+	killed := store.Killed(t, path)
 	w.Close("")
 	records := must.Get(store.Records(killed))(t)
 	must.Equal(t, entries(t, records), "audit.db:1-7(7)")

@@ -73,7 +73,7 @@ func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {
 	w := open(t, path, store.Options{})
 	defer w.Close("")
 	must.OK(t, w.Decided(asked(policy("site.test"), "/in-the-tail")))
-	killed := copyOf(t, path)
+	killed := store.Killed(t, path)
 	link := filepath.Join(t.TempDir(), "link.db")
 	must.OK(t, os.Symlink(killed, link))
 	open(t, link, store.Options{}).Close("")

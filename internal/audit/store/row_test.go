@@ -16,7 +16,7 @@ import (
 
 func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
 	t.Parallel()
-	db := must.Get(connect(filepath.Join(t.TempDir(), "audit.db"), "rwc"))(t)
+	db := must.Get(connect(filepath.Join(t.TempDir(), "a file.db"), "rwc"))(t)
 	defer db.Close()
 	must.Get(db.Exec(schema))(t)
 	for number := range tables {

@@ -39,6 +39,9 @@ func killed(t *testing.T, path string) (copied string) {
 	return copied
 }
 
+// Killed is killed for the tests of package store_test.
+var Killed = killed
+
 func mustOpen(t *testing.T, path string, o Options) *Writer {
 	t.Helper()
 	w := must.Get(Open(path, o))(t)

@@ -17,16 +17,6 @@ func prove(t testing.TB, path string, seals ...*Seal) *Proof {
 	return proof
 }
 
-func TestHeed_ARecordAsItWasWrittenIsWhole(t *testing.T) {
-	t.Parallel()
-	n := entriesOf(2000)
-	m := newMade(t).entries(n)
-	proof := prove(t, m.path)
-	must.Need(t, proof.Whole && proof.Damage == nil, "damage %v", proof.Damage)
-	must.True(t, proof.Head.Hash == m.before.hash.String() && proof.Head.Commit == m.before.n && proof.Rows["entry"] == int64(n),
-		"head %+v, rows %v; the last commit is %d, %x", proof.Head, proof.Rows, m.before.n, m.before.hash)
-}
-
 func TestHeed_AnEmptyRecordIsWhole(t *testing.T) {
 	t.Parallel()
 	proof := prove(t, newMade(t).path)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -140,16 +139,6 @@ func (m *made) copy() string {
 	path := filepath.Join(m.t.TempDir(), "copy.db")
 	m.exec("VACUUM INTO ?", path)
 	return path
-}
-
-func TestHeed_DamageIsReportedAsSuch(t *testing.T) {
-	t.Parallel()
-	m := newMade(t).entries(10)
-	path := m.copy()
-	must.OK(t, os.Truncate(path, 4096))
-	var d *Damage
-	_, err := view(path)
-	must.True(t, errors.As(err, &d), "%s", fmt.Sprint(err))
 }
 
 // A reader stops in the middle of a query when its context ends.

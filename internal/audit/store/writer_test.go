@@ -2,11 +2,8 @@ package store_test
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -97,85 +94,4 @@ func TestHeed_NamesAreStoredOnce(t *testing.T) {
 	for table, want := range map[string]int{"run": 1, "asker": 1, "site": 1, "body": 1, "snapshot": 1, "policy": 1, "ground": 1, "entry": 100, "outcome": 100} {
 		must.Equal(t, count(t, db, "SELECT count(*) FROM "+table), want, "rows of %s", table)
 	}
-}
-
-func TestHeed_ManyDecideAtOnceAndNoneIsLost(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := open(t, path, store.Options{})
-	var all sync.WaitGroup
-	for client := range 16 {
-		p := policy(fmt.Sprintf("site%d.test", client%5))
-		all.Go(func() {
-			for i := range 200 {
-				e := asked(p, fmt.Sprint("/", client, "/", i))
-				err := w.Decided(e)
-				must.True(t, err == nil, "%v", err)
-				if i%3 != 0 {
-					w.Ended(e)
-				}
-			}
-		})
-	}
-	all.Wait()
-	must.OK(t, w.Close("heed is stopping"))
-	db := view(t, path)
-	must.Equal(t, count(t, db, "SELECT count(DISTINCT id) FROM entry"), 3200, "entries")
-	must.Equal(t, count(t, db, "SELECT count(*) FROM outcome WHERE error = 'heed is stopping' AND truncated = 1"), 16*67, "exchanges were cut off")
-}
-
-// copyOf returns what a kill at this moment leaves: the files as they are, with
-// the system's promise that what was written to them stays.
-func copyOf(t *testing.T, path string) string {
-	t.Helper()
-	to := filepath.Join(t.TempDir(), "audit.db")
-	for _, suffix := range []string{"", "-wal", ".tail", ".tail2"} {
-		data, err := os.ReadFile(path + suffix)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = os.WriteFile(to+suffix, data, 0o600)
-		}
-		must.OK(t, err)
-	}
-	return to
-}
-
-func TestHeed_WhatWasDecidedOutlivesAKill(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := open(t, path, store.Options{})
-	defer w.Close("")
-	p := policy("site.test")
-	decide := func(n int) {
-		for i := range n {
-			e := asked(p, fmt.Sprint("/", i))
-			must.OK(t, w.Decided(e))
-			w.Ended(e)
-		}
-	}
-	decide(30)
-	must.OK(t, w.Complete())
-	decide(12) // in the tail alone, or on its way
-	killed := copyOf(t, path)
-	must.OK(t, store.Settle(killed))
-	must.Equal(t, count(t, view(t, killed), "SELECT count(*) FROM entry"), 42, "entries after the kill")
-	after := open(t, killed, store.Options{})
-	must.OK(t, after.Close(""))
-	db := view(t, killed)
-	must.Equal(t, count(t, db, "SELECT count(*) FROM run"), 2, "runs")
-	n := count(t, db, "SELECT count(*) FROM entry LEFT JOIN outcome ON entry = seq WHERE entry IS NULL")
-	must.True(t, n <= 12, "%d entries have no outcome, want those of the tail at most", n)
-}
-
-func TestHeed_ARecordHasOneWriter(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.db")
-	w := open(t, path, store.Options{})
-	_, err := store.Open(path, store.Options{})
-	want := "the record " + path + " cannot be used: another heed writes to it\nStop that one, or name another file in [audit] file"
-	must.True(t, err != nil && err.Error() == want, "got %v, want %s", err, want)
-	must.OK(t, w.Close(""))
-	open(t, path, store.Options{}).Close("")
 }

@@ -2,6 +2,7 @@ package accesslog_test
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,17 +74,21 @@ func fieldsOf(q accesslog.Request) string {
 	return text
 }
 
-// A record gives the requests with their scheme and port, and those that heed refused when they
-// are wanted.
-func TestReader_ARecordKeepsSchemePortAndRefusals(t *testing.T) {
+// A record is read as the requests that heed sent to sites, with their scheme and port, and those
+// that heed refused when they are wanted.
+func TestReader_TheRequestsOfARecord(t *testing.T) {
 	t.Parallel()
-	crawl := audittest.Crawl{Entries: 500, Sites: 10}
+	crawl := audittest.Crawl{Entries: 3000, Sites: 10}
 	path := filepath.Join(t.TempDir(), "audit.db")
 	must.OK(t, crawl.Write(path, store.Options{}))
-	want := map[string]int{}
+	want, sent, agents := map[string]int{}, 0, map[string]bool{}
 	must.OK(t, crawl.Each(func(*audit.Entry) error { return nil }, func(e *audit.Entry) error {
 		if e.Host != "" && !audit.IsTunnel(e.Method, e.Target) {
 			want[e.URL()]++
+		}
+		if o := e.Outcome; o.FromSite || o.SiteStatus != 0 || e.Method == http.MethodConnect && o.Status == http.StatusOK {
+			sent++
+			agents[e.UserAgent] = true
 		}
 		return nil
 	}))
@@ -102,4 +107,11 @@ func TestReader_ARecordKeepsSchemePortAndRefusals(t *testing.T) {
 		must.True(t, n <= 0, "%s is missing %d times", url, n)
 	}
 	must.True(t, refused != 0, "no request was refused")
+	got, counts := sorted(t, accesslog.Options{Files: []string{path}})
+	must.True(t, len(got) == sent && int64(len(got))+counts.Unparsed == counts.Lines, "%d requests, %d were sent; counts %+v", len(got), sent, counts)
+	for _, q := range got {
+		if !agents[q.UserAgent] || q.Host == "" || q.Client == "" || q.Target == "" || q.Method == "" || q.Status == 0 || q.Line == 0 {
+			t.Fatalf("%s", text(q))
+		}
+	}
 }

@@ -127,6 +127,9 @@ func manualText(t *testing.T) string {
 	return topic.Text
 }
 
+// partOf matches a series of a histogram.
+var partOf = regexp.MustCompile(`^(\w+_seconds)_(bucket|sum|count)$`)
+
 // exportedMetrics are the names of all series that Prometheus gets.
 func exportedMetrics(t *testing.T) map[string]bool {
 	t.Helper()
@@ -134,10 +137,7 @@ func exportedMetrics(t *testing.T) map[string]bool {
 	for line := range strings.Lines(text(t, newMetrics())) {
 		if name, _, ok := strings.Cut(line, " "); ok && name != "#" {
 			name, _, _ = strings.Cut(name, "{")
-			for _, end := range []string{"_sum", "_count"} {
-				name = strings.TrimSuffix(name, end)
-			}
-			all[strings.TrimSuffix(name, "_bucket")] = true
+			all[partOf.ReplaceAllString(name, "$1")] = true
 		}
 	}
 	return all
@@ -148,7 +148,7 @@ func exist(t *testing.T, where, text string) {
 	t.Helper()
 	all := exportedMetrics(t)
 	for _, name := range regexp.MustCompile(`\b(heed|go|process)_[a-z_]+|\bup\{`).FindAllString(text, -1) {
-		name = strings.TrimSuffix(strings.TrimSuffix(name, "{"), "_bucket")
+		name = partOf.ReplaceAllString(strings.TrimSuffix(name, "{"), "$1")
 		must.True(t, all[name], "%s: there is no metric %s", where, name)
 	}
 }

@@ -1,11 +1,11 @@
 package proxy
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -26,42 +26,18 @@ func answering(t *testing.T, answer func(r *http.Request) string) *rig {
 	return newRigBefore(t, s)
 }
 
-// A site that speaks in heed's name is not believed: what it claims of heed
-// does not arrive. What it says of other proxies does.
+// A site that speaks in heed's name is not believed: what it claims of heed does not arrive,
+// neither in the head nor in a trailer, also of a list that goes over two lines. What it says of
+// other proxies does.
 func TestRFC9209_SiteCannotSpeakForHeed(t *testing.T) {
-	forged := map[string]string{
-		`rig-7f3a; error=http_request_denied`:                         "",
-		`"rig-7f3a"; error=http_request_denied; details="a \"b\", c"`: "",
-		`RIG-7F3A`:                                       "",
-		`cdn; error=dns_error, "rig-7f3a"`:               `cdn;error=dns_error`,
-		`"Refused by rig-7f3a"; details="not heed's"`:    `"Refused by rig-7f3a";details="not heed's"`,
-		`other; details="rig-7f3a, \"rig-7f3a\""`:        `other;details="rig-7f3a, \"rig-7f3a\""`,
-		`rig-7f3a; error="`:                              "", // cannot be read
-		`cdn; error=http_request_denied, rig-7f3a-not;x`: `cdn;error=http_request_denied, rig-7f3a-not;x`,
-		`cdn-1; received-status=503 ,  "b"`:              `cdn-1; received-status=503 ,  "b"`, // not heed's name: unchanged
-	}
-	for field, want := range forged {
-		r := answering(t, func(*http.Request) string {
-			return "HTTP/1.1 200 OK\r\nProxy-Status: " + field + "\r\nTransfer-Encoding: chunked\r\nTrailer: Proxy-Status\r\n\r\n2\r\nok\r\n0\r\nProxy-Status: " + field + "\r\n\r\n"
-		})
-		eachMode(t, []mode{plain, mitmH1, mitmH2}, func(t *testing.T, m mode) {
-			a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
-			must.Equal(t, strings.Join(a.Header["Proxy-Status"], "|"), want, "%s: the client was told", field)
-			must.Equal(t, strings.Join(a.Trailer["Proxy-Status"], "|"), want, "%s: a trailer told the client", field)
-		})
-	}
-}
-
-// A list that goes over two lines is one list, and a quoted name does not hide
-// between them.
-func TestRFC9209_ForgedMembersAcrossLines(t *testing.T) {
+	const field = "Proxy-Status: cdn; error=dns_error\r\nProxy-Status: rig-7f3a; error=http_request_denied\r\n"
 	r := answering(t, func(*http.Request) string {
-		return "HTTP/1.1 200 OK\r\nProxy-Status: cdn\r\nProxy-Status: rig-7f3a; error=http_request_denied\r\nContent-Length: 0\r\n\r\n"
+		return "HTTP/1.1 200 OK\r\n" + field + "Transfer-Encoding: chunked\r\nTrailer: Proxy-Status\r\n\r\n2\r\nok\r\n0\r\n" + field + "\r\n"
 	})
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
-		got := a.Header["Proxy-Status"]
-		must.True(t, len(got) == 1 && got[0] == "cdn", "%q", got)
+		must.Equal(t, strings.Join(a.Header["Proxy-Status"], "|"), "cdn;error=dns_error", "the client was told")
+		must.Equal(t, strings.Join(a.Trailer["Proxy-Status"], "|"), "cdn;error=dns_error", "a trailer told the client")
 	})
 }
 
@@ -82,22 +58,6 @@ func TestRFC9110_StatusThatIsNotASitesToGive(t *testing.T) {
 			e := r.records.target(t, path)
 			if e.Outcome.FromSite || e.Outcome.Status != 502 || e.Outcome.Err != "site: http_protocol_error: status "+status[:3] {
 				t.Errorf("record %+v", e.Outcome)
-			}
-		})
-	}
-}
-
-// Octets that end a line for some readers and not for others are not passed on
-// inside a field (RFC 9110 §5.5).
-func TestRFC9110_FieldsThatCouldBeTwoAreNotPassedOn(t *testing.T) {
-	for _, value := range []string{"a\x00b", "a\rX-Evil: b", "a\x01b"} {
-		r := answering(t, func(*http.Request) string {
-			return "HTTP/1.1 200 OK\r\nX-Odd: " + value + "\r\nContent-Length: 2\r\n\r\nok"
-		})
-		eachMode(t, []mode{plain, mitmH1, mitmH2}, func(t *testing.T, m mode) {
-			a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
-			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "http_protocol_error" || a.Header.Get("X-Evil") != "" {
-				t.Errorf("%q: %s %q %v", value, a.Status, got, a.Header)
 			}
 		})
 	}
@@ -163,29 +123,10 @@ func TestInterimAnswerThroughAnUpstreamProxyHasItsOwnVersionInVia(t *testing.T) 
 		w.WriteHeader(http.StatusEarlyHints)
 		hello(w, r)
 	})
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-			go func() {
-				defer c.Close()
-				r, err := http.ReadRequest(bufio.NewReader(c))
-				if err != nil {
-					return
-				}
-				site, err := net.Dial("tcp", s.resolve[r.Host])
-				if err != nil {
-					return
-				}
-				defer site.Close()
-				io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
-				go io.Copy(site, c)
-				io.Copy(c, site)
-			}()
-		}
-	}()
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { carryTunnel(w, s.resolve[r.Host]) }))
+	t.Cleanup(proxy.Close)
 	r := newRigBefore(t, s, func(c *Config) {
-		through := http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()})
+		through := http.ProxyURL(must.Get(url.Parse(proxy.URL))(t))
 		c.Upstream = upstream.NewHostTransports(upstream.TransportConfig{Proxy: through, RootCAs: s.ca.Pool()})
 	})
 	for host, want := range map[string]string{"h1.test": "1.1 rig-7f3a", "site.test": "2 rig-7f3a"} {

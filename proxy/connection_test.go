@@ -12,29 +12,6 @@ import (
 	"heed/internal/tools/testkit/must"
 )
 
-// Requests sent ahead on one connection are answered in their order.
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
-	r := newRig(t, hello)
-	eachMode(t, rawModes, func(t *testing.T, m mode) {
-		c, prefix := r.in(t).raw(m)
-		var all strings.Builder
-		for i := range 20 {
-			path := fmt.Sprintf("/public/%d", i)
-			if i%3 == 0 {
-				path = fmt.Sprintf("/private/%d", i)
-			}
-			all.WriteString(get(prefix, path))
-		}
-		c.Send(all.String())
-		for i := range 20 {
-			a := c.Answer("GET")
-			if want := map[bool]int{true: 403, false: 200}[i%3 == 0]; a.StatusCode != want || !strings.Contains(string(a.Body), fmt.Sprintf("/%d", i)) {
-				t.Fatalf("answer %d: %s %s", i, a.Status, a.Body)
-			}
-		}
-	})
-}
-
 // HTTP/1.0 gets an answer it can read, of its own version at most in framing:
 // no chunks, and the connection closes unless it asked to keep it and the
 // length is known.

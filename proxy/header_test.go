@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -38,91 +36,6 @@ func TestProxyCredentialsNeverReachASite(t *testing.T) {
 			must.Lack(t, strings.Join(values, " "), "c2VjcmV0", "%s %s carries %s: %v", a.Method, a.Target, name, values)
 		}
 	}
-}
-
-// What belongs to the client's connection stays on it, named by Connection or
-// known by name; everything else passes as it is.
-func TestRequestFieldsOfOneHopStayThere(t *testing.T) {
-	r := newRig(t, hello)
-	eachMode(t, rawModes, func(t *testing.T, m mode) {
-		c, prefix := r.in(t).raw(m)
-		c.Send(get(prefix, "/page", "Connection: close, X-Hop , x-other", "X-Hop: 1", "X-Other: 2",
-			"Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: gzip", "Upgrade: h2c",
-			"X-End: stays", "Cookie: a=b", "Authorization: Basic eDp5", "Referer: http://site.test/", "Accept: a, b", "User-Agent: curl/8"))
-		must.Is(t, c.Answer("GET").StatusCode, 200)
-		got := r.site.last(t, "/page").Header
-		want := http.Header{"X-End": {"stays"}, "Cookie": {"a=b"}, "Authorization": {"Basic eDp5"},
-			"Referer": {"http://site.test/"}, "Accept": {"a, b"}, "User-Agent": {"curl/8"}, "Via": {"1.1 rig-7f3a"}}
-		same(t, got, want)
-	})
-}
-
-// same compares header sections whole.
-func same(t *testing.T, got, want http.Header) {
-	t.Helper()
-	for name := range want {
-		must.Equal(t, strings.Join(got[name], "|"), strings.Join(want[name], "|"), "%s: %q, want %q", name, got[name], want[name])
-	}
-	for name := range got {
-		_, ok := want[name]
-		must.True(t, ok, "%s: %q was not sent", name, got[name])
-	}
-}
-
-// A client that has Connection name its User-Agent is judged by the name that
-// the site then sees.
-func TestConnectionCannotHideTheUserAgent(t *testing.T) {
-	r := newRig(t, hello)
-	eachMode(t, rawModes, func(t *testing.T, m mode) {
-		c, prefix := r.in(t).raw(m)
-		c.Send(get(prefix, "/page", "User-Agent: curl/8", "Connection: User-Agent"))
-		c.Answer("GET")
-		must.Equal(t, r.site.last(t, "/page").Header.Get("User-Agent"), "curl/8", "judged as curl/8, the site saw")
-	})
-}
-
-// The other way too: a site speaks for itself and not for the proxy.
-func TestAnswerFieldsOfOneHopStayThere(t *testing.T) {
-	r := answering(t, func(*http.Request) string {
-		return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\n" +
-			"Proxy-Authenticate: Basic realm=phish\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nTE: x\r\nX-End: stays\r\n" +
-			"Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nVia: 1.0 other\r\nDate: Tue, 15 Nov 1994 08:12:31 GMT\r\n\r\nok"
-	})
-	eachMode(t, allModes, func(t *testing.T, m mode) {
-		a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
-		same(t, a.Header, http.Header{"Content-Length": {"2"}, "X-End": {"stays"}, "Set-Cookie": {"a=1", "b=2"},
-			"Via": {"1.0 other", "1.1 rig-7f3a"}, "Date": {"Tue, 15 Nov 1994 08:12:31 GMT"}})
-		must.Equal(t, a.body, "ok")
-	})
-}
-
-// Nothing is added that the client did not say: no User-Agent, no
-// Accept-Encoding, no Forwarded; only Via names the proxy.
-func TestNothingIsInvented(t *testing.T) {
-	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["Content-Type"] = nil
-		io.WriteString(w, "<html>looks like a page")
-	})
-	eachMode(t, allModes, func(t *testing.T, m mode) {
-		for _, host := range []string{"site.test", "h1.test"} {
-			a := r.in(t).ask(m, question{host: host, path: "/bare"})
-			v, ok := a.Header["Content-Type"]
-			must.True(t, !ok, "the answer got a Content-Type: %q", v)
-			got := r.site.last(t, "/bare")
-			via := "1.1 rig-7f3a"
-			if m == mitmH2 {
-				via = "2 rig-7f3a"
-			}
-			must.Equal(t, got.Host, host, "Host")
-			same(t, got.Header, http.Header{"Via": {via}})
-		}
-		r.in(t).ask(m, question{method: "POST", path: "/post", body: "x"})
-		got := r.site.last(t, "/post").Header
-		proto := r.site.last(t, "/post").Proto
-		must.True(t, proto != "HTTP/1.1" || got.Get("Connection") == "close", "the connection goes on after an upload: %v", got)
-		delete(got, "Connection")
-		must.True(t, len(got) == 2 && got.Get("Content-Length") == "1", "fields of an upload: %v", got)
-	})
 }
 
 // Without Via nothing of a request names heed, to all sites or to those of one entry. A Via

@@ -7,9 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
-	"strings"
 	"testing"
 
 	"heed/internal/tools/testkit"
@@ -59,14 +56,14 @@ func expect(t *testing.T, r io.Reader, want string) {
 	}
 }
 
-// Each piece of an answer of unknown length arrives before the site writes the
+// Each piece of an answer, of a known length or not, arrives before the site writes the
 // next: the site waits until the client has it. The head comes before the
 // first piece.
 func TestPiecesArriveAsTheyAreSent(t *testing.T) {
 	next := make(chan bool)
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/events" {
-			w.Header().Set("Content-Type", "text/event-stream")
+		if r.URL.Path == "/length" {
+			w.Header().Set("Content-Length", fmt.Sprint(3*len("data: 0\n\n")))
 		}
 		w.(http.Flusher).Flush()
 		for i := range 3 {
@@ -77,7 +74,7 @@ func TestPiecesArriveAsTheyAreSent(t *testing.T) {
 		<-next
 	})
 	eachMode(t, allModes, func(t *testing.T, m mode) {
-		for _, path := range []string{"/events", "/log"} {
+		for _, path := range []string{"/length", "/log"} {
 			resp := r.in(t).streaming(m, "GET", path, nil)
 			for i := range 3 {
 				next <- true
@@ -104,7 +101,7 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 	})
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		up, send := io.Pipe()
-		resp := r.in(t).streaming(m, "POST", "/echo", up)
+		resp := r.in(t).streaming(m, "POST", "/echo/"+string(m), up)
 		for i := range 5 {
 			fmt.Fprintf(send, "%d\n", i)
 			expect(t, resp.Body, fmt.Sprintf("echo %d\n", i))
@@ -112,30 +109,8 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 		send.Close()
 		rest, err := io.ReadAll(resp.Body)
 		must.True(t, len(rest) == 0 && err == nil, "the end is %q, %v", rest, err)
-	})
-}
-
-// An upload of a size that no buffer holds arrives whole, and so does the
-// same on the way back.
-func TestHeed_LargeBodiesArriveWhole(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		must.True(t, err == nil, "%v", err)
-		w.Write(body)
-	})
-	var body strings.Builder
-	for i := range 1 << 18 {
-		fmt.Fprintf(&body, "%08x", i)
-	}
-	eachMode(t, allModes, func(t *testing.T, m mode) {
-		path := "/large/" + string(m)
-		a := r.in(t).ask(m, question{method: "PUT", path: path, body: body.String()})
-		must.True(t, a.StatusCode == 200 && a.body == body.String() && a.err == nil,
-			"%s, %d octets, %v", a.Status, len(a.body), a.err)
-		e := r.records.target(t, path)
-		must.True(t, int(e.Outcome.BytesIn) == body.Len() && int(e.Outcome.BytesOut) == body.Len(),
-			"record: %d in, %d out", e.Outcome.BytesIn, e.Outcome.BytesOut)
+		o := r.records.target(t, "/echo/"+string(m)).Outcome
+		must.True(t, o.BytesIn == int64(5*len("0\n")) && o.BytesOut == int64(5*len("echo 0\n")), "record: %d in, %d out", o.BytesIn, o.BytesOut)
 	})
 }
 
@@ -212,91 +187,4 @@ func TestRefusalOfTheSiteComesWithoutContinue(t *testing.T) {
 		a := c.Answer("POST")
 		must.True(t, a.StatusCode == 417 && string(a.Body) == "no", "%s %q", a.Status, a.Body)
 	})
-}
-
-// 103 Early Hints pass, with their fields and nothing of the connection; the
-// final answer does not inherit them. HTTP/1.0 gets none (RFC 9110 §15.2).
-func TestRFC9110_InformationalAnswersPass(t *testing.T) {
-	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Link", "</style.css>; rel=preload")
-		w.WriteHeader(http.StatusEarlyHints)
-		w.Header().Del("Link")
-		fmt.Fprint(w, "page")
-	})
-	eachMode(t, rawModes, func(t *testing.T, m mode) {
-		c, prefix := r.in(t).raw(m)
-		c.Send(get(prefix, "/"))
-		if hints := c.Head("GET"); hints.StatusCode != 103 || hints.Header.Get("Link") != "</style.css>; rel=preload" || len(hints.Header) != 2 || !strings.HasSuffix(hints.Header.Get("Via"), " rig-7f3a") {
-			t.Errorf("%s %v", hints.Status, hints.Header)
-		}
-		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "page" || a.Header.Get("Link") != "" {
-			t.Errorf("%s %v %q", a.Status, a.Header, a.Body)
-		}
-		c.Send(strings.Replace(get(prefix, "/"), "HTTP/1.1", "HTTP/1.0", 1))
-		a := c.Answer("GET")
-		must.True(t, a.StatusCode == 200 && string(a.Body) == "page", "HTTP/1.0: %s %q", a.Status, a.Body)
-	})
-	t.Run("h2", func(t *testing.T) {
-		var hints []int
-		trace := &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
-			hints = append(hints, code)
-			return nil
-		}}
-		req, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", "https://site.test/", nil)
-		resp, err := r.in(t).client(mitmH2).Do(req)
-		must.True(t, err == nil && resp.StatusCode == 200 && len(hints) == 1 && hints[0] == 103,
-			"%v %v, hints %v", resp, err, hints)
-	})
-}
-
-// Fields of the site's connection stay there in a 1xx too.
-func TestRFC9110_InformationalAnswersLoseFieldsOfOneHop(t *testing.T) {
-	s := newSite(t, hello)
-	s.script(t, "hints.test:80", func(c net.Conn, r *http.Request) {
-		io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nLink: </a>\r\n\r\n"+
-			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-	})
-	r := newRigBefore(t, s)
-	c, prefix := r.rawTo(plain, "hints.test")
-	c.Send(requestTo("hints.test", "GET", prefix, "/"))
-	same(t, c.Head("GET").Header, http.Header{"Link": {"</a>"}, "Via": {"1.1 rig-7f3a"}})
-	a := c.Answer("GET")
-	must.True(t, string(a.Body) == "ok", "%s %q", a.Status, a.Body)
-}
-
-// Trailers pass both ways, announced or (from the site) not.
-func TestRFC9110_TrailersPassBothWays(t *testing.T) {
-	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/announced" {
-			w.Header().Set("Trailer", "X-Sum")
-		}
-		io.Copy(w, r.Body)
-		w.(http.Flusher).Flush()
-		name := "X-Sum"
-		if r.URL.Path != "/announced" {
-			name = http.TrailerPrefix + name
-		}
-		w.Header().Set(name, "down "+r.Trailer.Get("X-Sum"))
-	})
-	for _, path := range []string{"/announced", "/not"} {
-		eachMode(t, rawModes, func(t *testing.T, m mode) {
-			c, prefix := r.in(t).raw(m)
-			c.Send(rawRequest("POST", prefix, path, "Transfer-Encoding: chunked", "Trailer: X-Sum", "TE: trailers") +
-				"5\r\nhello\r\n0\r\nX-Sum: up\r\n\r\n")
-			if a := c.Answer("POST"); string(a.Body) != "hello" || a.Trailer.Get("X-Sum") != "down up" {
-				t.Errorf("%s: %q, trailer %v", path, a.Body, a.Trailer)
-			}
-			c.Send(get(prefix, "/next"))
-			must.Status(t, c.Answer("GET").Response, 200, "after trailers")
-		})
-		t.Run("h2"+path, func(t *testing.T) {
-			body := struct{ io.Reader }{strings.NewReader("hello")}
-			req, _ := http.NewRequest("POST", "https://site.test"+path, body)
-			req.Trailer = http.Header{"X-Sum": {"up"}}
-			resp := must.Get(r.in(t).h2("site.test").RoundTrip(req))(t)
-			text, err := io.ReadAll(resp.Body)
-			must.True(t, string(text) == "hello" && err == nil && resp.Trailer.Get("X-Sum") == "down up",
-				"%q %v, trailer %v", text, err, resp.Trailer)
-		})
-	}
 }

@@ -119,11 +119,16 @@ func TestAnnounceTrailer(t *testing.T) {
 func TestStripSpoofedStatus(t *testing.T) {
 	for _, c := range []struct{ name, have, want string }{
 		{"another proxy's", `cdn; error=dns_error`, `cdn; error=dns_error`},
-		{"ours, as a string", `"heed-1"; details="no"`, ``},
+		{"ours, as a string", `"heed-1"; details="a \"b\", c"`, ``},
 		{"ours, as a token", `heed-1; details="no", cdn`, `cdn`},
 		{"ours in another case", `HEED-1`, ``},
-		{"ours in a parameter", `cdn;details="heed-1"`, `cdn;details="heed-1"`},
+		{"ours in a parameter", `cdn;details="heed-1, \"heed-1\""`, `cdn;details="heed-1, \"heed-1\""`},
+		{"ours in a longer string", `"Refused by heed-1"; details="not heed's"`, `"Refused by heed-1";details="not heed's"`},
+		{"ours in a longer token", `cdn; error=http_request_denied, heed-1-not;x`, `cdn;error=http_request_denied, heed-1-not;x`},
+		{"ours after another's", `cdn; error=dns_error, "heed-1"`, `cdn;error=dns_error`},
+		{"another's in a form of its own", `cdn-1; received-status=503 ,  "b"`, `cdn-1; received-status=503 ,  "b"`},
 		{"ours in what cannot be parsed", `"heed-1`, ``},
+		{"ours with what cannot be parsed", `heed-1; error="`, ``},
 	} {
 		h := http.Header{"Proxy-Status": {c.have}}
 		if StripSpoofedStatus(h, "heed-1"); h.Get("Proxy-Status") != c.want {

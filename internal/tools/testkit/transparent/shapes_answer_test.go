@@ -76,6 +76,8 @@ var answers = []*shape{
 var hops = []*shape{
 	{name: "connection of the client", fields: []string{"Connection: X-Hop , keep-alive, x-other", "X-Hop: 1", "X-Other: 2", "Keep-Alive: timeout=5", "X-End: stays"}, ways: byBytes, answer: hello},
 	{name: "connection close of the client", fields: []string{"Connection: close, X-Hop", "X-Hop: 1"}, ways: byBytes, answer: hello},
+	{name: "connection that names the user agent", fields: []string{"Connection: User-Agent", "User-Agent: curl/8"}, ways: byBytes, answer: hello,
+		changed: func(_ way, _ *answer, seen *arrival) { seen.header["user-agent"] = []string{"curl/8"} }}, // it is what was judged
 	{name: "proxy fields of the client", fields: []string{"Proxy-Connection: keep-alive", "Proxy-Authorization: Basic eDp5"}, ways: byBytes, answer: hello},
 	{name: "te trailers", fields: []string{"TE: trailers", "Connection: TE"}, ways: byBytes, answer: hello},
 	{name: "te gzip", fields: []string{"TE: gzip", "Connection: TE"}, ways: byBytes, answer: hello},

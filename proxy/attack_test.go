@@ -9,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/audit"
 	"heed/internal/judge/acl"
-	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
 )
@@ -56,29 +54,18 @@ func TestRFC9110_UpgradeFieldsOnAnOrdinaryAnswer(t *testing.T) {
 		w.WriteHeader(http.StatusUpgradeRequired)
 		fmt.Fprint(w, "come as a WebSocket")
 	})
-	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
-		c.Send(get(prefix, "/426", "Connection: Upgrade", "Upgrade: websocket"))
-		if a := c.Answer("GET"); a.StatusCode != 426 || string(a.Body) != "come as a WebSocket" || a.Header.Get("Upgrade") != "websocket" || a.Header.Get("Connection") != "Upgrade" {
-			t.Errorf("%s %v %q", a.Status, a.Header, a.Body)
+		for range 2 { // the connection goes on
+			c.Send(get(prefix, "/426", "Connection: Upgrade", "Upgrade: websocket"))
+			if a := c.Answer("GET"); a.StatusCode != 426 || string(a.Body) != "come as a WebSocket" || a.Header.Get("Upgrade") != "websocket" || a.Header.Get("Connection") != "Upgrade" {
+				t.Errorf("%s %v %q", a.Status, a.Header, a.Body)
+			}
 		}
 	})
 	f := r.rawH2()
 	got := f.ask(fields("GET", "/426")...)
 	must.True(t, got == "426" && f.field("upgrade") == "" && f.field("connection") == "", "over HTTP/2 %s %v", got, f.head)
-}
-
-// The unspecified address leads back to heed, and heed knows it.
-func TestHeed_UnspecifiedAddressIsHeedItself(t *testing.T) {
-	r := newRig(t, hello)
-	_, port := must.Two(net.SplitHostPort(r.addr))(t)
-	for _, host := range []string{"0.0.0.0:" + port, "[::]:" + port} {
-		c, _ := r.raw(plain)
-		c.Send(get("http://"+host, "/", "User-Agent: x"))
-		if a := c.Answer("GET"); a.StatusCode != 502 || !strings.Contains(a.Header.Get("Proxy-Status"), "proxy_loop_detected") {
-			t.Errorf("%s: %s %s", host, a.Status, a.Header.Get("Proxy-Status"))
-		}
-	}
 }
 
 // A refusal because robots.txt could not be fetched contains no address of heed's
@@ -121,57 +108,5 @@ func TestHeed_BrokenUploadIsNotBlamedOnTheSite(t *testing.T) {
 		must.True(t, a.StatusCode == 400, "%s %s", a.Status, a.Body)
 		e := r.records.target(t, path)
 		must.True(t, strings.HasPrefix(e.Outcome.Err, "client: ") && e.Outcome.Status == 400, "recorded as %+v", e.Outcome)
-	})
-}
-
-// Credentials in a target that is no URL do not reach the record.
-func TestHeed_OpaqueTargetsAreNotKept(t *testing.T) {
-	r := newRig(t, hello)
-	c, _ := r.raw(plain)
-	c.Send("GET http:user:secret@site.test/x HTTP/1.1\r\nHost: site.test\r\n\r\n")
-	c.Answer("GET")
-	e := r.records.await(t, "the malformed request", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonMalformed })
-	must.Lack(t, fmt.Sprintf("%+v", e), "secret", "the record holds the password: %+v", e)
-}
-
-// A client that spoke in the tunnel has accepted the certificate, whatever it
-// said; one that said no more than goodbye may not have.
-func TestHeed_WhoSpeaksInTheTunnelTrustsTheCA(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, hello)
-	c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
-	c.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00" +
-		"\x00\x00\x04\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff") // a head that no decoder reads
-	c.Close()
-	e := r.records.await(t, "what came in the tunnel", func(*audit.Entry) bool { return true })
-	must.True(t, e.Decision.Reason == rules.ReasonMalformed && strings.Contains(e.Detail, "cannot be decoded"),
-		"recorded as %s: %s", e.Decision.Reason, e.Detail)
-}
-
-// What a site has sent of an answer is with the client before the site goes on,
-// also when the length of the whole is known.
-func TestHeed_NothingIsHeldBackOfASlowAnswer(t *testing.T) {
-	goOn := make(chan struct{})
-	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "100000")
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		<-goOn // the client has the head
-		fmt.Fprint(w, "first ")
-		w.(http.Flusher).Flush()
-		<-goOn // the client has the first piece
-		fmt.Fprint(w, strings.Repeat("x", 100000-len("first ")))
-	})
-	eachMode(t, allModes, func(t *testing.T, m mode) {
-		c := r.in(t).client(m)
-		resp := must.Get(c.Get(m.scheme() + "://site.test/slow"))(t)
-		defer resp.Body.Close()
-		goOn <- struct{}{}
-		piece := make([]byte, len("first "))
-		_, err := io.ReadFull(resp.Body, piece)
-		must.Need(t, err == nil && string(piece) == "first ", "%q, %v", piece, err)
-		goOn <- struct{}{}
-		rest, err := io.ReadAll(resp.Body)
-		must.True(t, err == nil && len(rest) == 100000-len("first "), "%d octets more, %v", len(rest), err)
 	})
 }

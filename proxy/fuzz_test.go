@@ -98,7 +98,7 @@ func (r *rig) throw(m mode, data []byte) {
 	c.SetDeadline(time.Now().Add(testkit.Patience))
 	switch m {
 	case inTunnel:
-		c = &earlierBytes{c, []byte("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n\r\n")}
+		data = append([]byte("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n\r\n"), data...)
 	case mitmH1, mitmH2:
 		protocol := map[mode]string{mitmH1: "http/1.1", mitmH2: "h2"}[m]
 		c = r.tunnelAgain().TLS(r.trusting("site.test", protocol)).Conn
@@ -127,18 +127,3 @@ func (r *rig) tunnelAgain() *testkit.Conn {
 	}
 	return testkit.Dial(r.t, r.addr).Connect("site.test:443")
 }
-
-// earlierBytes sends more before the first octets written.
-type earlierBytes struct {
-	net.Conn
-	head []byte
-}
-
-func (c *earlierBytes) Write(b []byte) (int, error) {
-	_, err := c.Conn.Write(append(c.head, b...))
-	c.head = nil
-	return len(b), err
-}
-
-// CloseWrite ends the sending side.
-func (c *earlierBytes) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }

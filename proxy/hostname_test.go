@@ -58,14 +58,7 @@ func TestSpellingsOfAHostInsideTLS(t *testing.T) {
 			})
 		}
 	}
-	fetched := map[string]int{}
-	for _, a := range s.requests() {
-		if a.Target == "/robots.txt" {
-			fetched[a.Host]++
-		}
-	}
-	must.True(t, fetched["site.test"] == 1 && fetched["xn--bcher-kva.test"] == 1 && len(fetched) == 2,
-		"robots.txt was fetched %v times", fetched)
+	s.fetchedOnce(t)
 }
 
 // askSpelled asks the host called name in a tunnel opened to outside, with
@@ -113,20 +106,32 @@ func TestIPv6LiteralsInsideTLS(t *testing.T) {
 	must.Equal(t, s.last(t, "/page").Host, "["+name+"]", "the site was asked as")
 }
 
-// Names that lead two ways are refused inside TLS as outside.
-func TestOddNamesInsideTLS(t *testing.T) {
+// A Host that names no place, or smuggles a path, and names that lead two ways are refused in
+// every tunnel as outside.
+func TestOddNamesInTunnels(t *testing.T) {
 	r := newRig(t, hello)
-	for _, inside := range []string{"site.test..", "site.test:0443", "site.test:80", "site.test:443:443", "2130706433", "0x7f.1", "user@site.test", "site.test/private?", "[::1]", "%73ite.test"} {
-		eachMode(t, []mode{mitmH1, mitmH2}, func(t *testing.T, m mode) {
-			if m == mitmH2 && strings.ContainsAny(inside, "/@") {
-				return // this client would send none of it
+	for _, inside := range []string{
+		"site.test#", "site.test?", "site.test/x?", "u:p@site.test", "site test", "", "site.test:0", "site.test:x", "[::1", "0x7f.1",
+		"site.test..", "site.test:0443", "site.test:80", "site.test:443:443", "2130706433", "user@site.test", "site.test/private?", "[::1]", "%73ite.test",
+	} {
+		eachMode(t, []mode{mitmH1, mitmH2, inTunnel}, func(t *testing.T, m mode) {
+			r, got := r.in(t), 0
+			switch {
+			case m == inTunnel:
+				c, _ := r.raw(m)
+				c.Send(requestTo(inside, "GET", "", "/page"))
+				got = c.Answer("GET").StatusCode
+			case m == mitmH2 && (inside == "" || strings.ContainsAny(inside, "/@#? ")):
+				return // this client would send none of it, or another
+			default:
+				got = r.askSpelled(m, "site.test", "site.test", inside, "/page")
 			}
-			got := r.in(t).askSpelled(m, "site.test", "site.test", inside, "/page")
-			if inside == "site.test:0443" {
-				must.Equal(t, got, 200, inside) // the port is a number
+			if inside == "site.test:0443" && m != inTunnel || inside == "site.test:80" && m == inTunnel {
+				must.Equal(t, got, 200, inside) // the port is a number, and that of the tunnel
 			} else if got != 400 && got != 421 {
 				t.Errorf("%s: %d", inside, got)
 			}
 		})
 	}
+	must.Equal(t, len(r.site.reached()), 3, "requests at the site")
 }

@@ -6,10 +6,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
-	"time"
 
 	"heed/internal/audit"
-	"heed/internal/pace"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/rules"
@@ -48,46 +46,26 @@ func depart(c *testkit.Conn) {
 	}
 }
 
-// A client that ends what it sends together with its request still gets the answer (RFC
-// 9112 §9.6), whatever that waits for: the rules, a turn, or the site. So does one that
-// ends it later, when the site has the request.
-func TestHeed_AnEndWithTheRequestIsNoDeparture(t *testing.T) {
-	const long = 50 * time.Millisecond // longer than watchDelay of package server
-	p := &turnstile{answer: func(ctx context.Context, ask *pace.Ask) pace.Answer {
-		testkit.Delay(long)
-		return pace.Answer{Left: ctx.Err() != nil}
-	}}
-	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
-		testkit.Delay(long)
-		io.WriteString(w, "the page")
-	})
-	s.robots = gentle
-	r := newRigBefore(t, s, func(c *Config) { c.Policies, c.Pacer = late{c.Policies, long}, p })
-	r = r.with(func(p *Proxy) { p.h1.EndTime = time.Hour }) // whenever this machine sends it
-	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
-		r, path := r.in(t), "/half/"+string(m)
-		c, prefix := r.raw(m)
-		c.Send(get(prefix, path, slow...))
-		c.CloseWrite()
-		a := c.Answer("GET")
-		must.True(t, a.StatusCode == 200 && string(a.Body) == "the page", "%s %q", a.Status, a.Body)
-		e := r.records.target(t, path)
-		must.True(t, e.Outcome.Status == 200 && e.Outcome.Err == "", "the record says %+v", e.Outcome)
-	})
+// A client that ends what it sends when the site has its request still gets the answer (RFC
+// 9112 §9.6).
+func TestHeed_AnEndAfterTheRequestIsNoDeparture(t *testing.T) {
 	arrived, goOn := make(chan bool), make(chan bool)
-	r = newRig(t, func(w http.ResponseWriter, r *http.Request) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		arrived <- true
 		<-goOn
 		io.WriteString(w, "the page")
 	})
 	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
+		path := "/half/" + string(m)
 		c, prefix := r.in(t).raw(m)
-		c.Send(get(prefix, "/later"))
+		c.Send(get(prefix, path))
 		<-arrived
 		c.CloseWrite()
 		goOn <- true
 		a := c.Answer("GET")
 		must.True(t, a.StatusCode == 200 && string(a.Body) == "the page", "%s %q", a.Status, a.Body)
+		o := r.records.target(t, path).Outcome
+		must.True(t, o.Status == 200 && o.Err == "", "the record says %+v", o)
 	})
 }
 
@@ -106,21 +84,6 @@ func TestHeed_ALaterEndWhileARequestWaitsIsADeparture(t *testing.T) {
 	want := "503 Refused by heed: the client closed its connection before the rules of site.test had arrived"
 	must.True(t, a.Status == want && a.Header.Get("Retry-After") == "1",
 		"%s, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
-}
-
-// late are Policies that take their time.
-type late struct {
-	Policies
-	time time.Duration
-}
-
-// Policy implements Policies.
-func (l late) Policy(ctx context.Context, o rules.Origin, agent string) *rules.Policy {
-	testkit.Delay(l.time)
-	if ctx.Err() != nil {
-		return rules.New(rules.Source{Origin: o, State: rules.Unreachable, Err: context.Cause(ctx)}, nil)
-	}
-	return l.Policies.Policy(ctx, o, agent)
 }
 
 // waiting returns policies when answer is closed, and reports each question.

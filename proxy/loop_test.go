@@ -37,13 +37,13 @@ func TestViaLoopIsRefused(t *testing.T) {
 	}
 }
 
-// heed does not talk to itself: by address, by CONNECT, or by a name that
+// heed does not talk to itself: by address, the unspecified one too, by CONNECT, or by a name that
 // leads to it, whatever the path. One request of a client stays one request.
 func TestProxyingToItselfIsRefused(t *testing.T) {
 	r := newRig(t, hello)
 	_, port, _ := net.SplitHostPort(r.addr)
 	for _, path := range []string{"/page", "/robots.txt", "/ca.pem"} {
-		for _, authority := range []string{r.addr, "[::ffff:127.0.0.1]:" + port, "self.test"} {
+		for _, authority := range []string{r.addr, "[::ffff:127.0.0.1]:" + port, "0.0.0.0:" + port, "[::]:" + port, "self.test"} {
 			c := testkit.Dial(t, r.addr)
 			c.Send(requestTo(authority, "GET", "http://"+authority, path))
 			a := c.Answer("GET")
@@ -105,25 +105,17 @@ func TestProxyVariablesAreIgnored(t *testing.T) {
 		})
 		return
 	}
-	trap := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer trap.Close()
 	caught := make(chan string, 100)
-	go func() {
-		for {
-			c, err := trap.Accept()
-			if err != nil {
-				return
-			}
-			head := make([]byte, 200)
-			n, _ := c.Read(head)
-			caught <- string(head[:n])
-			c.Close()
-		}
-	}()
+	trap := testkit.RawSite(t, func(c net.Conn) {
+		head := make([]byte, 200)
+		n, _ := c.Read(head)
+		caught <- string(head[:n])
+		c.Close()
+	})
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), proxyTrap+"=1", "NO_PROXY=", "no_proxy=")
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
-		cmd.Env = append(cmd.Env, name+"=http://"+trap.Addr().String(), strings.ToLower(name)+"=http://"+trap.Addr().String())
+		cmd.Env = append(cmd.Env, name+"=http://"+trap, strings.ToLower(name)+"=http://"+trap)
 	}
 	out, err := cmd.CombinedOutput()
 	must.True(t, err == nil && strings.Contains(string(out), "--- PASS: "+t.Name()), "%v\n%s", err, out)

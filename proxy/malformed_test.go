@@ -53,7 +53,10 @@ var malformedProxyRequests = []broken{
 	{"ftp", "GET ftp://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
 	{"file", "GET file:///etc/passwd HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
 	{"no host", "GET http:///page HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
-	{"opaque", "GET http:site.test/page HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"opaque", "GET http:user:secret@site.test/page HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"userinfo after PRI", "PRI http://bob:secret@site.test/first HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"userinfo in place of a method", "http://bob:secret@site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"userinfo after a tab", "GET\thttp://bob:secret@site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
 	{"bad port", "GET http://site.test:99999/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
 	{"host with a space", "GET http://site%20.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
 	{"origin form", "GET /page HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
@@ -90,7 +93,7 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 			"%d octets were answered, and the record has %+v", len(a.Body), e.Outcome)
 		must.True(t, m != mitmH1 && m != inTunnel || e.Host == "site.test",
 			"the record does not say where the tunnel led: %+v", e)
-		must.Lack(t, e.Raw+e.Detail+e.Target+string(a.Body), "secret", "credentials are answered or recorded: %+v", e)
+		must.Lack(t, e.Method+e.Raw+e.Target+e.Host+e.Detail+string(a.Body), "secret", "credentials are answered or recorded: %+v", e)
 	}
 	t.Run("all", func(t *testing.T) {
 		eachMode(t, rawModes, func(t *testing.T, m mode) {

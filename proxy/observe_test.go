@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -92,30 +91,15 @@ func (r *rig) shut() {
 	r.proxy.open.closeAll()
 }
 
-// slowPolicies come when they may.
-type slowPolicies struct {
-	Policies
-	come chan struct{}
-}
-
-func (p slowPolicies) Policy(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
-	select {
-	case <-p.come:
-		return p.Policies.Policy(ctx, o, userAgent)
-	case <-ctx.Done():
-		return rules.New(rules.Source{Origin: o, State: rules.Unreachable, Err: context.Cause(ctx)}, nil)
-	}
-}
-
 // An observed request is answered although its policy does not come; the verdict follows
 // and is counted.
 func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 	t.Parallel()
-	come := make(chan struct{})
+	come := make(chan bool)
 	s := newSite(t, hello)
 	tally := &counts.Tally{}
 	r := newRigBefore(t, s, observing, func(c *Config) {
-		c.Policies = slowPolicies{c.Policies, come}
+		c.Policies = waiting{c.Policies, make(chan bool, 10), come}
 		c.Recorder = both{observed{tally}, c.Recorder}
 	})
 	if got := r.ask(plain, question{path: "/private/x"}); got.StatusCode != 200 { // come is still open
@@ -138,9 +122,9 @@ func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 // the request pass, as one in time has.
 func TestVerdictAfterTheRequestHasTheReasonOfItsMode(t *testing.T) {
 	t.Parallel()
-	come := make(chan struct{})
+	come := make(chan bool)
 	r := newRig(t, hello, func(c *Config) {
-		c.Policies = slowPolicies{c.Policies, come}
+		c.Policies = waiting{c.Policies, make(chan bool, 10), come}
 		settle(c, &acl.Rules{Overrides: []acl.ModeOverride{{Mode: acl.Observe, Reason: "until the audit", Until: time.Now().Add(time.Hour)}}})
 	})
 	must.Is(t, r.ask(plain, question{path: "/private/x"}).StatusCode, 200)
@@ -223,15 +207,8 @@ func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 
 // In observe mode octets that are no HTTP pass where a tunnel would be allowed.
 func TestHeed_AnObservedTunnelMayCarryAnything(t *testing.T) {
-	echo := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer echo.Close()
-	go func() {
-		for c, err := echo.Accept(); err == nil; c, err = echo.Accept() {
-			go func() { defer c.Close(); io.Copy(c, c) }()
-		}
-	}()
 	s := newSite(t, hello)
-	s.resolve["echo.test:443"] = echo.Addr().String()
+	mirrorSite(t, s, "echo.test:443", "")
 	r := newRigBefore(t, s, observing)
 	for _, sent := range []string{"\x00\x01\x02", "SSH-2.0-OpenSSH_9.6\r\n"} {
 		c := testkit.Dial(t, r.addr).Connect("echo.test:443")

@@ -3,7 +3,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -220,21 +219,6 @@ func (j *oneJudge) target() string {
 	return target + "?case=" + fmt.Sprint(j.cases)
 }
 
-// twice is a Recorder that records twice.
-type twice struct {
-	*records
-	also *store.Writer
-}
-
-func (b twice) Decided(e *audit.Entry) error {
-	return cmp.Or(b.also.Decided(e), b.records.Decided(e))
-}
-
-func (b twice) Ended(e *audit.Entry) {
-	b.also.Ended(e)
-	b.records.Ended(e)
-}
-
 // start starts the proxy.
 func (j *oneJudge) start() {
 	j.site = newSite(j, hello)
@@ -253,7 +237,7 @@ func (j *oneJudge) start() {
 		j.policies = cache.New(cache.Config{Transport: j.out, Carry: upstream.CarryClient, UserAgent: "heed-rig", Profile: profile})
 		c.Policies, c.Rules, c.Destinations = j.policies, j.settings, j.refused
 		c.Signals.Documents = &fetch.Documents{Site: j.policies}
-		c.Recorder = twice{c.Recorder.(*records), j.writer}
+		c.Recorder = both{j.writer, c.Recorder}
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
@@ -118,21 +117,17 @@ func TestHeed_AClientThatDoesNotReadIsCutOff(t *testing.T) {
 // A client of HTTP/2 can stop taking one stream and go on with the others.
 func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
 	r := newRig(t, endless, func(c *Config) { c.Limits = limit.Limits{ReadTime: 300 * time.Millisecond} })
-	h := r.frames()
-	h.request(1, "/endless")
-	h.window(0, 1<<20) // the connection's is open, the stream's is not
+	h := r.rawH2()
+	h.open(1, true, fields("GET", "/endless")...)
+	h.sent(h.WriteWindowUpdate(0, 1<<20)) // the connection's is open, the stream's is not
 	for {
-		if f, ok := h.next().(*http2.RSTStreamFrame); ok {
+		if f, ok := h.frame().(*http2.RSTStreamFrame); ok {
 			must.True(t, f.StreamID == 1, "stream %d is reset", f.StreamID)
 			break
 		}
 	}
-	h.request(3, "/page")
-	for {
-		if f, ok := h.next().(*http2.MetaHeadersFrame); ok && f.StreamID == 3 && f.PseudoValue("status") == "200" {
-			break
-		}
-	}
+	h.open(3, true, fields("GET", "/page")...)
+	must.Equal(t, h.answer(3), "200", "another stream")
 	r.awaitLoad("the reset is counted once", func(s limit.Status) bool { return s.Reached["read_time"] == 1 })
 }
 
@@ -140,57 +135,17 @@ func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
 // connection goes.
 func TestRFC9113_AnAnswerThatIsNotTakenDoesNotStayForEver(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{ReadTime: 300 * time.Millisecond} })
-	h := r.framesTo("h1.test", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}) // in HTTP/1.1 the end comes with the last octet
-	for i := range uint32(5) {
-		h.request(2*i+1, "/page")
+	h := r.rawH2To("h1.test", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}) // in HTTP/1.1 the end comes with the last octet
+	for range 5 {
+		h.open(h.next, true, ":method", "GET", ":scheme", "https", ":authority", "h1.test", ":path", "/page")
 	}
-	for h.next() != nil {
+	for h.frame() != nil {
 	}
 	r.awaitLoad("gone", func(s limit.Status) bool { return s.Connections == 0 && s.Requests == 0 && s.Reached["read_time"] > 0 })
 }
 
-// frames is HTTP/2 frame by frame.
-type frames struct {
-	t testing.TB
-	*http2.Framer
-	host string
-}
-
-func (r *rig) frames(settings ...http2.Setting) *frames {
-	r.t.Helper()
-	return r.framesTo("site.test", settings...)
-}
-
-func (r *rig) framesTo(host string, settings ...http2.Setting) *frames {
-	r.t.Helper()
-	c := testkit.Dial(r.t, r.addr).Connect(host + ":443").TLS(r.trusting(host, "h2"))
-	c.Send(http2.ClientPreface)
-	c.SetReadDeadline(time.Now().Add(testkit.Patience))
-	f := http2.NewFramer(c.Conn, c.R)
-	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	must.OK(r.t, f.WriteSettings(settings...))
-	return &frames{r.t, f, host}
-}
-
-func (f *frames) request(stream uint32, path string) {
-	f.t.Helper()
-	var block bytes.Buffer
-	e := hpack.NewEncoder(&block)
-	for _, field := range []hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: f.host}, {Name: ":path", Value: path},
-	} {
-		_ = e.WriteField(field)
-	}
-	must.OK(f.t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
-}
-
-func (f *frames) window(stream, octets uint32) {
-	f.t.Helper()
-	must.OK(f.t, f.WriteWindowUpdate(stream, octets))
-}
-
-// next returns the next frame; nil when the connection has ended.
-func (f *frames) next() http2.Frame {
+// frame returns the next frame; nil when the connection has ended.
+func (f *rawH2) frame() http2.Frame {
 	f.t.Helper()
 	frame, err := f.ReadFrame()
 	ne, ok := err.(net.Error)

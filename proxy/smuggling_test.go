@@ -132,11 +132,9 @@ func TestBodyIsNeverTheNextRequestAtASiteThatDoesNotReadIt(t *testing.T) {
 // from heed to that proxy, which ends with the request.
 func TestBodyEndsTheConnectionToAnUpstreamProxy(t *testing.T) {
 	careless := &unreadBodies{}
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { l.Close() })
-	go testkit.Accept(l, careless.converse)
+	addr := testkit.RawSite(t, careless.converse)
 	r := newRig(t, hello, func(c *Config) {
-		ways := upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()})})
+		ways := upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr})})
 		c.Upstream, c.Policies = ways, cache.New(cache.Config{Transport: ways, UserAgent: "heed-rig"})
 	})
 	for _, f := range bodyFramings {

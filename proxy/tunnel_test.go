@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -234,17 +233,6 @@ func TestAHostOnlyTunnelCarriesTLSOnly(t *testing.T) {
 	must.Same(t, r.site.reached(), nil, "what the site saw")
 }
 
-// Octets that are neither TLS nor HTTP are closed and recorded where heed looks
-// inside.
-func TestAnInterceptedTunnelCarriesTLSAndHTTPOnly(t *testing.T) {
-	r := newRig(t, hello)
-	c := testkit.Dial(t, r.addr).Connect("site.test:443")
-	c.Send("\x00\x01\x02SSH-2.0-x\r\n")
-	c.Closed()
-	e := r.connectTo("site.test")
-	must.True(t, e.Decision.Reason == rules.ReasonNotHTTP && e.Judged == audit.NotJudged, "record %+v", e)
-}
-
 func TestASilentHostOnlyTunnelEnds(t *testing.T) {
 	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": acl.HostOnly}), func(c *Config) { c.Limits.ConnectTime = 50 * time.Millisecond })
 	testkit.Dial(t, r.addr).Connect("site.test:443").Closed()
@@ -282,19 +270,14 @@ func TestHeed_TheHalvesOfATunnelEndByThemselves(t *testing.T) {
 
 func TestHeed_ASiteMayEndItsHalfOfATunnelFirst(t *testing.T) {
 	s := newSite(t, hello)
-	l := s.listen(t, "far.test:22")
 	heard := make(chan string, 1)
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
+	go testkit.Accept(s.listen(t, "far.test:22"), func(c net.Conn) {
 		defer c.Close()
 		io.WriteString(c, "bye")
 		c.(*net.TCPConn).CloseWrite()
 		text, _ := io.ReadAll(c)
 		heard <- string(text)
-	}()
+	})
 	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22))
 	c := testkit.Dial(t, r.addr).Connect("far.test:22")
 	must.Equal(t, string(c.Rest()), "bye", "the site said")
@@ -369,16 +352,12 @@ func TestShutdownDrainsTunnels(t *testing.T) {
 // A site that breaks off, and one that cannot be reached, leave a record.
 func TestATunnelThatFailsIsRecorded(t *testing.T) {
 	s := newSite(t, hello)
-	l := s.listen(t, "broken.test:22")
-	go func() {
-		c, err := l.Accept()
-		if err == nil {
-			c.(*net.TCPConn).SetLinger(0)
-			io.WriteString(c, "begun")
-			io.ReadFull(c, make([]byte, 1))
-			c.Close()
-		}
-	}()
+	go testkit.Accept(s.listen(t, "broken.test:22"), func(c net.Conn) {
+		c.(*net.TCPConn).SetLinger(0)
+		io.WriteString(c, "begun")
+		io.ReadFull(c, make([]byte, 1))
+		c.Close()
+	})
 	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22))
 	c := testkit.Dial(t, r.addr).Connect("broken.test:22")
 	expect(t, c.R, "begun")
@@ -398,40 +377,27 @@ func TestATunnelThatFailsIsRecorded(t *testing.T) {
 // Tunnels go the way that requests go: through the upstream proxy, with its
 // credentials and none of the client's, be it an HTTP proxy or SOCKS.
 func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
-	s := newSite(t, hello)
-	var asked bytes.Buffer
-	far := s.listen(t, "unused.test:1")
-	go func() {
-		c, err := far.Accept()
-		if err != nil {
-			return
-		}
+	asked := make(chan string, 1)
+	far := testkit.RawSite(t, func(c net.Conn) {
 		defer c.Close()
 		buf := make([]byte, 4096)
 		n, _ := c.Read(buf)
-		asked.Write(buf[:n])
+		asked <- string(buf[:n])
 		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\nfrom afar")
-	}()
-	through := &url.URL{Scheme: "http", Host: far.Addr().String(), User: url.UserPassword("u", "p")}
-	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) {
+	})
+	through := &url.URL{Scheme: "http", Host: far, User: url.UserPassword("u", "p")}
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) {
 		c.DialTunnel = upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(through)}).DialTunnel
 	})
 	c := testkit.Dial(t, r.addr).Connect("far.test:22", "Proxy-Authorization: Basic c2VjcmV0", "User-Agent: x/1")
 	must.Equal(t, string(c.Rest()), "from afar", "through the tunnel came")
-	want := "CONNECT far.test:22 HTTP/1.1\r\nHost: far.test:22\r\nProxy-Authorization: Basic dTpw\r\n\r\n"
-	must.True(t, asked.String() == want, "the upstream proxy was asked %q, want %q", asked.String(), want)
+	must.Equal(t, <-asked, "CONNECT far.test:22 HTTP/1.1\r\nHost: far.test:22\r\nProxy-Authorization: Basic dTpw\r\n\r\n", "the upstream proxy was asked")
 }
 
 // A client that has said all it has to say gets its answer through a SOCKS proxy
 // as well: the directions of a tunnel end apart.
 func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
-	s := newSite(t, hello)
-	far := s.listen(t, "unused.test:1")
-	go func() {
-		c, err := far.Accept()
-		if err != nil {
-			return
-		}
+	far := testkit.RawSite(t, func(c net.Conn) {
 		defer c.Close()
 		buf := make([]byte, 64)
 		io.ReadFull(c, buf[:3]) // version 5, one method: none (RFC 1928 §3)
@@ -441,9 +407,9 @@ func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
 		c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}) // the tunnel is open
 		all, _ := io.ReadAll(c)
 		c.Write(append([]byte("heard "), all...))
-	}()
-	through := &url.URL{Scheme: "socks5", Host: far.Addr().String()}
-	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) {
+	})
+	through := &url.URL{Scheme: "socks5", Host: far}
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) {
 		c.DialTunnel = upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(through)}).DialTunnel
 	})
 	c := testkit.Dial(t, r.addr).Connect("far.test:22")

@@ -20,7 +20,7 @@ import (
 // A request that net/http refuses before a handler runs is answered as heed answers
 // others, and recorded with what could be read of it.
 func TestARequestThatNetHTTPRefusesHasAFullAnswerAndEntry(t *testing.T) {
-	r := newRig(t, hello)
+	r := newRig(t, hello, func(c *Config) { c.Limits.HeaderBytes = 4 << 10 })
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		r := r.in(t)
 		for _, b := range []struct {
@@ -31,7 +31,7 @@ func TestARequestThatNetHTTPRefusesHasAFullAnswerAndEntry(t *testing.T) {
 			{"Host: site.test\r\nHost: h1.test\r\n", "", "more than one Host field", 400},
 			{"Host: site.test\r\nTransfer-Encoding: x\r\n", "", "the transfer coding is not known", 501},
 			{"Host: site.test\r\nExpect: tea\r\nContent-Length: 1\r\n", "x", "the expectation cannot be met", 417},
-			{"Host: site.test\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n", "", "limit header_bytes", 431},
+			{"Host: site.test\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n", "", "limit header_bytes (4096 octets) reached", 431},
 		} {
 			c, prefix := r.raw(m)
 			self := c.LocalAddr().String()

@@ -452,23 +452,6 @@ func TestReader_CountsUnfinishedHeads(t *testing.T) {
 	<-dropped
 }
 
-// A head that takes too long is answered, and the connection ends.
-func TestReader_AnswersSlowHeads(t *testing.T) {
-	l := testLimit(64 << 10)
-	l.Time = time.Second
-	s := newServer(t, &l)
-	c := s.dial(t)
-	if end, h := c.ask(s, 1, good("/fast")...); end != "answered" || h == nil || h.note != nil {
-		t.Fatal(end, h)
-	}
-	block := c.encode(good("/slow")...)
-	c.sent(0, c.WriteRawFrame(http2.FrameHeaders, 0, 3, block))
-	must.Is(t, c.end(3), "answered")
-	if h := <-s.handled; h.note == nil || h.note.Over == nil || h.note.Over.Kind != limit.HeaderTime || !h.note.Last || string(h.note.Target) != "/slow" {
-		t.Error(h)
-	}
-}
-
 // However long the name of a faulty field is, and whatever it consists of, the report
 // quotes a part of it, and the connection goes on.
 func TestReader_QuotesAPartOfALongName(t *testing.T) {

@@ -85,10 +85,9 @@ func http2Site(t *testing.T, answer func(f *http2.Framer, stream uint32) error) 
 // http2Heads is http2Site with the heads of the requests.
 func http2Heads(t *testing.T, answer func(f *http2.Framer, h *http2.HeadersFrame) error) (addr string) {
 	cert, key := testkit.NewCA(t).Leaf(t, "127.0.0.1")
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { l.Close() })
 	pair := must.Get(tls.LoadX509KeyPair(cert, key))(t)
-	serve := func(c net.Conn) {
+	return testkit.RawSite(t, func(raw net.Conn) {
+		c := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
 		defer c.Close()
 		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
 			return
@@ -106,15 +105,5 @@ func http2Heads(t *testing.T, answer func(f *http2.Framer, h *http2.HeadersFrame
 				return
 			}
 		}
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}))
-		}
-	}()
-	return l.Addr().String()
+	})
 }

@@ -29,15 +29,7 @@ func carrier(t *testing.T, config *tls.Config, answer string) (addr string, aske
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go carry(c, answer, asked)
-		}
-	}()
+	go testkit.Accept(l, func(c net.Conn) { carry(c, answer, asked) })
 	return addr, asked
 }
 

@@ -229,28 +229,6 @@ func TestFailureDoesNotWaitForTheBody(t *testing.T) {
 	})
 }
 
-// A policy that cannot be had is 503 with a Retry-After that is not in vain:
-// the site is there, only its rules are not.
-func TestRFC9309_UnreachableRulesAre503(t *testing.T) {
-	s := newSite(t, hello)
-	s.serve(t, "norules.test", &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.note(r)
-		http.Error(w, "broken", http.StatusInternalServerError)
-	})})
-	r := newRigBefore(t, s)
-	eachMode(t, allModes, func(t *testing.T, m mode) {
-		a := r.in(t).ask(m, question{host: "norules.test", path: "/page"})
-		if a.StatusCode != 503 || proxyStatusOf(t, a.Header) != "http_request_denied" || a.Header.Get("Retry-After") == "" {
-			t.Errorf("%s %v", a.Status, a.Header)
-		}
-		must.True(t, strings.Contains(a.body, `"retry": "after"`) && strings.Contains(a.body, "robots-unreachable"),
-			"%s", a.body)
-	})
-	for _, seen := range r.site.reached() {
-		t.Errorf("the site saw %s", seen)
-	}
-}
-
 // A decision that cannot be recorded takes no effect: allowed or not, the
 // client gets a 503, and the site nothing.
 func TestHeed_NothingHappensUnrecorded(t *testing.T) {

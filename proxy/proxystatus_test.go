@@ -103,14 +103,3 @@ func proxyStatusOf(t *testing.T, h http.Header) string {
 	}
 	return string(token)
 }
-
-// Every reason's answer carries a Proxy-Status that parses, with the error
-// type of the one table.
-func TestRFC9209_ProxyStatusIsAStructuredField(t *testing.T) {
-	r := newRig(t, hello)
-	eachMode(t, allModes, func(t *testing.T, m mode) {
-		a := r.in(t).ask(m, question{path: `/private/"quoted\"?a="\`})
-		got := proxyStatusOf(t, a.Header)
-		must.True(t, a.StatusCode == 403 && got == "http_request_denied", "%s %q", a.Status, got)
-	})
-}

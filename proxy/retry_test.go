@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,27 +68,5 @@ print(answer.status, answer.reason)
 		t.Errorf("it says:\n%s", out)
 	}
 	must.Equal(t, asked.Load(), 2, "times robots.txt was asked for: Retry-After was not true")
-	must.Equal(t, fmt.Sprint(r.site.reached()), "[GET /page]", "reached the site")
-}
-
-// Scrapy retries without a look at Retry-After, so the delay that polite
-// spiders have is what brings it past.
-func TestHeed_ScrapyRetriesAndRecovers(t *testing.T) {
-	t.Parallel()
-	r, _ := convalescent(t)
-	spider := filepath.Join(t.TempDir(), "spider.py")
-	must.OK(t, os.WriteFile(spider, []byte(`
-import scrapy
-class Spider(scrapy.Spider):
-    name = "tester"
-    start_urls = ["http://ill.test/page"]
-    custom_settings = {"DOWNLOAD_DELAY": 1, "RANDOMIZE_DOWNLOAD_DELAY": False, "LOG_LEVEL": "INFO", "TELNETCONSOLE_ENABLED": False}
-    def parse(self, response):
-        print("GOT", response.status, response.text)
-`), 0o600))
-	out := r.program(testkit.Program(t, "scrapy"), "runspider", spider)
-	if !strings.Contains(out, "GOT 200 the page") || !strings.Contains(out, "'retry/reason_count/503 Service Unavailable'") {
-		t.Errorf("it says:\n%s", out)
-	}
 	must.Equal(t, fmt.Sprint(r.site.reached()), "[GET /page]", "reached the site")
 }

@@ -8,6 +8,7 @@ import (
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/proxy/refusal"
+	"heed/rules"
 )
 
 // The answer is what the client can show: HTML for a browser, plain text for
@@ -104,8 +105,8 @@ func TestHeed_TextOfTheClientComesBackBounded(t *testing.T) {
 	}
 }
 
-// A problem contains its facts in separate members, and the text of the site in one that
-// is named so.
+// The body of a refusal contains everything a reviewer needs: the sentence first, the facts in
+// separate members, and the text of the site in one that is named so.
 func TestRFC9457_ProblemNamesPieceAndQuotesTheSite(t *testing.T) {
 	r := newRig(t, hello)
 	eachMode(t, allModes, func(t *testing.T, m mode) {
@@ -115,10 +116,14 @@ func TestRFC9457_ProblemNamesPieceAndQuotesTheSite(t *testing.T) {
 		if err := json.Unmarshal([]byte(a.body), &p); err != nil {
 			t.Fatalf("%v in %s", err, a.body)
 		}
-		if p.Line != 7 || p.Quoted == nil || p.Quoted.Group != "BadBot" || p.Token != "badbot" || p.Piece == "" ||
-			p.URL != m.scheme()+"://site.test"+path || p.Type != "urn:heed:rule" || p.Retry != "no" {
+		e := r.records.target(t, path)
+		if p.Line != 7 || p.Quoted == nil || p.Quoted.Rule != "Disallow: /" || p.Quoted.Group != "BadBot" || p.Token != "badbot" || p.Piece == "" ||
+			p.URL != m.scheme()+"://site.test"+path || p.Type != "urn:heed:rule" || p.Retry != "no" || p.Status != 403 ||
+			p.RobotsURL != m.scheme()+"://site.test/robots.txt" || p.PolicyAge == nil || p.DecisionID != e.ID.String() ||
+			!strings.HasPrefix(a.body, "{\n  \"title\": \"Refused by heed: robots.txt line 7 Disallow: /\"") || a.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s", a.body)
 		}
+		must.True(t, e.Decision.Verdict == rules.Refuse && e.Outcome.Status == 403 && !e.Outcome.FromSite && int(e.Outcome.BytesOut) == len(a.body), "record: %+v", e)
 		for _, advice := range []string{"curl", "Mozilla/", "another", "instead"} {
 			must.Lack(t, p.Detail, advice, "the detail suggests another name")
 		}

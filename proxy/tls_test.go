@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"net"
 	"os"
 	"os/exec"
@@ -285,30 +283,3 @@ type seemingConn struct {
 
 // RemoteAddr implements net.Conn.
 func (c seemingConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.ip, Port: 40000} }
-
-// Each host has a certificate and key of its own, and the strictest reader
-// accepts it.
-func TestLeavesDifferAndVerifyStrictly(t *testing.T) {
-	var authority interface{ CertPEM() []byte }
-	r := newRig(t, hello, func(c *Config) { authority = c.Leaves.(interface{ CertPEM() []byte }) })
-	root := testkit.Write(t, filepath.Join(t.TempDir(), "root.pem"), string(authority.CertPEM()))
-	seen := map[string]bool{}
-	for _, host := range []string{"site.test", "h1.test", "127.0.0.1", strings.Repeat("long-label.", 20) + "test"} {
-		config := r.withoutSNI(host)
-		leaf := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config).State().PeerCertificates[0]
-		again := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config).State().PeerCertificates[0]
-		must.True(t, bytes.Equal(leaf.Raw, again.Raw), "%s: a certificate for each connection", host)
-		for _, id := range []string{leaf.SerialNumber.String(), string(leaf.RawSubjectPublicKeyInfo)} {
-			must.True(t, !seen[id], "%s shares its serial number or key with another host", host)
-			seen[id] = true
-		}
-		file := filepath.Join(t.TempDir(), "leaf.pem")
-		must.OK(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw}), 0o600))
-		check := []string{"verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", root, "-verify_hostname", host, file}
-		if net.ParseIP(host) != nil {
-			check[6] = "-verify_ip"
-		}
-		out, err := exec.Command(testkit.Program(t, "openssl"), check...).CombinedOutput()
-		must.True(t, err == nil, "openssl %v: %v\n%s", check, err, out)
-	}
-}

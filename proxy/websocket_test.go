@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 	"heed/proxy/http1"
@@ -119,18 +118,4 @@ func TestHeed_WebSocketHandshakeIsJudged(t *testing.T) {
 	for _, seen := range r.site.reached() {
 		must.Lack(t, seen, "private", "the site saw")
 	}
-}
-
-// A site that answers a handshake with a page is heard.
-func TestHeed_DeclinedHandshakeIsAnOrdinaryAnswer(t *testing.T) {
-	r := newRig(t, hello)
-	eachMode(t, rawModes, func(t *testing.T, m mode) {
-		c, prefix := r.in(t).raw(m)
-		c.Send(webSocketHandshake(prefix, "/page"))
-		a := c.Answer("GET")
-		must.True(t, a.StatusCode == 200 && string(a.Body) == "hello from /page", "%s %q", a.Status, a.Body)
-		c.Send(get(prefix, "/next"))
-		must.Status(t, c.Answer("GET").Response, 200, "the next request")
-	})
-	r.records.await(t, "the page", func(e *audit.Entry) bool { return e.Target == "/page" && e.Outcome.Status == 200 })
 }

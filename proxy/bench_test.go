@@ -67,10 +67,7 @@ func BenchmarkProxied(b *testing.B) {
 }
 
 func benchProxied(b *testing.B, target, protocol string) {
-	site := testkit.NewCA(b)
-	certFile, keyFile := site.Leaf(b, "site.test")
-	origin := startRole(b, "origin", certFile, keyFile)
-	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
+	site, resolve := benchSite(b)
 	addr, caPEM := benchProxy(b, resolve, site.Pool(), nil)
 	client := startRole(b, "client", "http://"+addr, target, caPEM, protocol)
 	client.run(b, 4*benchConns) // warm: connections, leaf, policy
@@ -94,10 +91,7 @@ func benchProxied(b *testing.B, target, protocol string) {
 // not, for a page of 50 KB with a head of 5 KB in each coding; and, as "none", one whose
 // clients do not with one that reads no page at all. ratio is the median of the turns.
 func BenchmarkPurpose(b *testing.B) {
-	site := testkit.NewCA(b)
-	certFile, keyFile := site.Leaf(b, "site.test")
-	origin := startRole(b, "origin", certFile, keyFile)
-	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
+	site, resolve := benchSite(b)
 	plain := func(*Config) {}
 	off := func(c *Config) { c.Signals = usage.Settings{Pages: usage.NoPages} }
 	for _, t := range []struct {
@@ -121,6 +115,15 @@ func BenchmarkPurpose(b *testing.B) {
 			compare(b, &clients)
 		})
 	}
+}
+
+// benchSite starts the origin, and returns the CA of its certificate and where it is.
+func benchSite(b testing.TB) (site *testkit.CA, resolve map[string]string) {
+	b.Helper()
+	site = testkit.NewCA(b)
+	certFile, keyFile := site.Leaf(b, "site.test")
+	origin := startRole(b, "origin", certFile, keyFile)
+	return site, map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
 }
 
 // compare reports the CPU time of the requests of two clients, which take turns: without and
@@ -149,10 +152,7 @@ func compare(b *testing.B, clients *[2]*role) {
 
 // BenchmarkSigned compares a proxy whose client is signed with one whose client is not.
 func BenchmarkSigned(b *testing.B) {
-	site := testkit.NewCA(b)
-	certFile, keyFile := site.Leaf(b, "site.test")
-	origin := startRole(b, "origin", certFile, keyFile)
-	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
+	site, resolve := benchSite(b)
 	signer, _ := newSigner(b)
 	rules := func(by *passport.Signer) func(*Config) {
 		return func(c *Config) { settle(c, signing(by, acl.Host{Match: everywhere(b), SignHTTP: true})) }

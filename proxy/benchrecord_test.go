@@ -8,7 +8,6 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/tools/testkit"
 	"heed/internal/tools/testkit/must"
 )
 
@@ -17,10 +16,7 @@ import (
 // process, over what it costs without. They take turns, so that what else the
 // machine does meets both.
 func BenchmarkRecorded(b *testing.B) {
-	site := testkit.NewCA(b)
-	certFile, keyFile := site.Leaf(b, "site.test")
-	origin := startRole(b, "origin", certFile, keyFile)
-	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
+	site, resolve := benchSite(b)
 	privacy := must.Get(audit.NewPrivacy(audit.ClientsFull, []string{"*token", "key", "sig", "*password*"}, make([]byte, audit.PrivacyKeySize)))(b)
 	record := must.Get(store.Open(b.TempDir()+"/audit.db", store.Options{Heed: "bench", Privacy: privacy}))(b)
 	b.Cleanup(func() { record.Close("") })

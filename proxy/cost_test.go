@@ -43,10 +43,7 @@ func TestRequestCost(t *testing.T) {
 
 func TestGoroutinesOfAConnection(t *testing.T) {
 	const spare = benchConns / 4 // of all connections together, such as timers
-	site := testkit.NewCA(t)
-	certFile, keyFile := site.Leaf(t, "site.test")
-	origin := startRole(t, "origin", certFile, keyFile)
-	resolve := map[string]string{"site.test:80": origin.line(t), "site.test:443": origin.line(t)}
+	site, resolve := benchSite(t)
 	for _, bound := range requestCost {
 		addr, caPEM := benchProxy(t, resolve, site.Pool(), nil)
 		client := startRole(t, "client", "http://"+addr, bound.target, caPEM, "HTTP/1.1")

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,34 +16,23 @@ import (
 	"heed/rules"
 )
 
-// distrust are clients that do not know heed's CA, by the host they ask.
+// distrust are clients that do not know heed's CA, by the host they ask; programs besides them are in
+// TestClientsPrintTheCure.
 func distrust(t *testing.T, r *rig) map[string]func(host string) {
-	run := func(env []string, name string, args ...string) {
-		cmd := exec.Command(testkit.Program(t, name), args...)
-		cmd.Env = append(os.Environ(), env...)
-		cmd.Stdin = strings.NewReader("GET /private HTTP/1.1\r\nHost: x\r\n\r\n")
-		out, err := cmd.CombinedOutput()
-		must.True(t, err != nil, "%s accepted a certificate of an unknown CA:\n%s", name, out)
-	}
 	openssl := func(version string) func(string) {
 		return func(host string) {
-			run(nil, "openssl", "s_client", "-proxy", r.addr, "-connect", host+":443", "-servername", host,
+			cmd := exec.Command(testkit.Program(t, "openssl"), "s_client", "-proxy", r.addr, "-connect", host+":443", "-servername", host,
 				"-verify_return_error", "-quiet", version)
+			cmd.Stdin = strings.NewReader("GET /private HTTP/1.1\r\nHost: x\r\n\r\n")
+			out, err := cmd.CombinedOutput()
+			must.True(t, err != nil, "openssl accepted a certificate of an unknown CA:\n%s", out)
 		}
 	}
-	proxied := []string{"https_proxy=http://" + r.addr, "HTTPS_PROXY=http://" + r.addr, "no_proxy=", "NO_PROXY=", "SSL_CERT_FILE=", "CURL_CA_BUNDLE="}
 	return map[string]func(string){
 		"go12.test":      func(host string) { r.distrustInGo(host, tls.VersionTLS12) },
 		"go13.test":      func(host string) { r.distrustInGo(host, tls.VersionTLS13) },
 		"openssl12.test": openssl("-tls1_2"),
 		"openssl13.test": openssl("-tls1_3"),
-		"curl.test": func(host string) {
-			run(nil, "curl", "-sS", "-m", "20", "-x", "http://"+r.addr, "https://"+host+"/private")
-		},
-		"wget.test": func(host string) { run(proxied, "wget", "-q", "-t", "1", "-O", "-", "https://"+host+"/private") },
-		"python.test": func(host string) {
-			run(proxied, "python3", "-c", "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])", "https://"+host+"/private")
-		},
 	}
 }
 

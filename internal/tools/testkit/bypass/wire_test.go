@@ -2,7 +2,6 @@ package bypass
 
 import (
 	"bufio"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -254,19 +253,4 @@ func merge(site, agent string, fields []field) []field {
 		}
 	}
 	return append(append(request, field{"user-agent", agent}), more...)
-}
-
-// A tunnel to one site is none to another: neither the TLS server name nor a
-// name inside leads elsewhere.
-func TestHeed_NoTunnelLeadsElsewhere(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, servers[2])
-	for _, inside := range []string{r.site, strings.ToUpper(r.site) + ".", r.site + ":443"} {
-		to := route{way: mitmH1, name: "free.test", addr: r.heed.Addr, roots: r.roots}
-		request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\nConnection: close\r\n\r\n", wanted, inside, r.agent())
-		if got := to.exchange(request, patience); got.leaks() || !strings.HasPrefix(got.text, "HTTP/1.1 421") {
-			t.Errorf("Host %s in a tunnel to free.test: %.200s %v", inside, got.text, got.err)
-		}
-	}
-	r.recordsAgree()
 }

@@ -109,8 +109,7 @@ func TestStalledClientsAreLetGo(t *testing.T) {
 	r := newRig(t, hello, hasty)
 	hold(r, 1) // the site's rules are known from here on
 	reached := r.proxy.config.Load.Status().Reached
-	t.Log(reached)
-	must.True(t, reached["connect_time"] == 2 && reached["handshake_time"] == 1, "%v", reached)
+	must.True(t, reached["connect_time"] == 1 && reached["handshake_time"] == 1, "counted %v", reached)
 	base := runtime.NumGoroutine()
 	hold(r, 10)
 	awaitGoroutines(t, base)

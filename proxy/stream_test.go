@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"heed/internal/tools/testkit"
@@ -61,14 +62,15 @@ func expect(t *testing.T, r io.Reader, want string) {
 // first piece.
 func TestPiecesArriveAsTheyAreSent(t *testing.T) {
 	next := make(chan bool)
+	piece := func(i int) string { return fmt.Sprint(i, strings.Repeat(".", writeBuffer)) }
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/length" {
-			w.Header().Set("Content-Length", fmt.Sprint(3*len("data: 0\n\n")))
+			w.Header().Set("Content-Length", fmt.Sprint(3*len(piece(0))))
 		}
 		w.(http.Flusher).Flush()
 		for i := range 3 {
 			<-next
-			fmt.Fprintf(w, "data: %d\n\n", i)
+			io.WriteString(w, piece(i))
 			w.(http.Flusher).Flush()
 		}
 		<-next
@@ -78,7 +80,7 @@ func TestPiecesArriveAsTheyAreSent(t *testing.T) {
 			resp := r.in(t).streaming(m, "GET", path, nil)
 			for i := range 3 {
 				next <- true
-				expect(t, resp.Body, fmt.Sprintf("data: %d\n\n", i))
+				expect(t, resp.Body, piece(i))
 			}
 			next <- true
 			rest, err := io.ReadAll(resp.Body)

@@ -208,7 +208,8 @@ func TestFaultInTheReadingOfRobots(t *testing.T) {
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		r, path := r.in(t), "/reading/"+string(m)
 		a := r.ask(m, question{path: path})
-		if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || proxyStatusOf(t, a.Header) != "http_request_denied" || !strings.Contains(a.body, `"retry": "after"`) {
+		if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || proxyStatusOf(t, a.Header) != "http_request_denied" ||
+			!strings.Contains(a.body, `"retry": "after"`) {
 			t.Errorf("%s %v %s", a.Status, a.Header, a.body)
 		}
 		must.Lack(t, a.body+a.Status, "10.0.0.1", "the answer contains internals")

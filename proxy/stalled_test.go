@@ -204,7 +204,8 @@ func TestNoTunnelIsEverBlind(t *testing.T) {
 			c := testkit.Dial(t, r.addr).Connect(authority, header...)
 			c.Send(bytes)
 			rest := c.Rest()
-			must.True(t, len(rest) == 0 || authority != "blind.test:443" && strings.HasPrefix(string(rest), "HTTP/1.1 400 "), "%s answered %q", authority, rest)
+			must.True(t, len(rest) == 0 || authority != "blind.test:443" && strings.HasPrefix(string(rest), "HTTP/1.1 400 "),
+				"%s answered %q", authority, rest)
 		}
 		host := strings.TrimSuffix(authority, ":443")
 		e := r.records.await(t, authority, func(e *audit.Entry) bool { return e.Host == host })

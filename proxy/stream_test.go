@@ -112,7 +112,8 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 		rest, err := io.ReadAll(resp.Body)
 		must.True(t, len(rest) == 0 && err == nil, "the end is %q, %v", rest, err)
 		o := r.records.target(t, "/echo/"+string(m)).Outcome
-		must.True(t, o.BytesIn == int64(5*len("0\n")) && o.BytesOut == int64(5*len("echo 0\n")), "record: %d in, %d out", o.BytesIn, o.BytesOut)
+		must.True(t, o.BytesIn == int64(5*len("0\n")) && o.BytesOut == int64(5*len("echo 0\n")),
+			"record: %d in, %d out", o.BytesIn, o.BytesOut)
 	})
 }
 

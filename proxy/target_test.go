@@ -108,7 +108,8 @@ func (r *rig) askTargets(m mode, targets []asSent) {
 			continue
 		}
 		e := r.records.target(r.t, c.sent)
-		must.True(r.t, e.Decision.Verdict == rules.Allow && (e.Target == c.target || strings.HasSuffix(e.Raw, c.target)), "%q: %+v", c.target, e)
+		must.True(r.t, e.Decision.Verdict == rules.Allow && (e.Target == c.target || strings.HasSuffix(e.Raw, c.target)),
+			"%q: %+v", c.target, e)
 	}
 }
 

@@ -117,13 +117,15 @@ func TestRFC9457_ProblemNamesPieceAndQuotesTheSite(t *testing.T) {
 			t.Fatalf("%v in %s", err, a.body)
 		}
 		e := r.records.target(t, path)
-		if p.Line != 7 || p.Quoted == nil || p.Quoted.Rule != "Disallow: /" || p.Quoted.Group != "BadBot" || p.Token != "badbot" || p.Piece == "" ||
-			p.URL != m.scheme()+"://site.test"+path || p.Type != "urn:heed:rule" || p.Retry != "no" || p.Status != 403 ||
+		if p.Line != 7 || p.Quoted == nil || p.Quoted.Rule != "Disallow: /" || p.Quoted.Group != "BadBot" ||
+			p.Token != "badbot" || p.Piece == "" || p.URL != m.scheme()+"://site.test"+path || p.Type != "urn:heed:rule" || p.Retry != "no" || p.Status != 403 ||
 			p.RobotsURL != m.scheme()+"://site.test/robots.txt" || p.PolicyAge == nil || p.DecisionID != e.ID.String() ||
-			!strings.HasPrefix(a.body, "{\n  \"title\": \"Refused by heed: robots.txt line 7 Disallow: /\"") || a.Header.Get("Content-Type") != "application/problem+json" {
+			!strings.HasPrefix(a.body, "{\n  \"title\": \"Refused by heed: robots.txt line 7 Disallow: /\"") ||
+			a.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s", a.body)
 		}
-		must.True(t, e.Decision.Verdict == rules.Refuse && e.Outcome.Status == 403 && !e.Outcome.FromSite && int(e.Outcome.BytesOut) == len(a.body), "record: %+v", e)
+		must.True(t, e.Decision.Verdict == rules.Refuse && e.Outcome.Status == 403 && !e.Outcome.FromSite && int(e.Outcome.BytesOut) == len(a.body),
+			"record: %+v", e)
 		for _, advice := range []string{"curl", "Mozilla/", "another", "instead"} {
 			must.Lack(t, p.Detail, advice, "the detail suggests another name")
 		}

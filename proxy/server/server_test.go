@@ -313,6 +313,7 @@ func TestServer_Framing(t *testing.T) {
 		},
 		"/phrase": func(a *Answer) { text := "Fine\r\nX: y"; a.SetPhrase(&text); a.WriteHeader(200) },
 		"/599":    func(a *Answer) { a.WriteHeader(599) },
+		"/hints":  func(a *Answer) { a.WriteHeader(103); io.WriteString(a, "ab") },
 	}
 	b := newBed(t, func(a *Answer, r *http.Request) {
 		a.Header()["Date"] = nil
@@ -329,6 +330,7 @@ func TestServer_Framing(t *testing.T) {
 		"GET /invalid HTTP/1.1":  "200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
 		"GET /trailer HTTP/1.1":  "200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\nConnection: close\r\n\r\n2\r\nab\r\n0\r\nX-More: 2\r\nX-Sum: 1\r\n\r\n",
 		"GET /phrase HTTP/1.1":   "200 Fine  X: y\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"GET /hints HTTP/1.0":    "200 OK\r\nConnection: close\r\n\r\nab", // RFC 9110 §15.2
 		"GET /599 HTTP/1.1":      "599 status code 599\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
 		"OPTIONS /none HTTP/1.1": "200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n0\r\n\r\n",
 	} {

@@ -117,6 +117,29 @@ func TestReport_CountsByAddressAndByUser(t *testing.T) {
 	}
 }
 
+func TestHeed_AReportIsAboutWhatWasAskedFor(t *testing.T) {
+	day := aDay(t)
+	for _, c := range []struct {
+		name  string
+		query report.Query
+		want  int64
+	}{
+		{"all", report.Query{}, 9},
+		{"from a time on", report.Query{Filter: store.Filter{From: begun.Add(3 * time.Hour)}}, 5},
+		{"before a time", report.Query{Filter: store.Filter{To: begun.Add(3 * time.Hour)}}, 4},
+		{"a host", report.Query{Filter: store.Filter{Host: "away.example"}}, 2},
+		{"hosts below", report.Query{Filter: store.Filter{Host: "*.example"}}, 9},
+		{"another host", report.Query{Filter: store.Filter{Host: "other.test"}}, 0},
+		{"an address", report.Query{Filter: store.Filter{Client: "192.0.2.7"}}, 5},
+		{"a product token", report.Query{Filter: store.Filter{Client: "OTHER"}}, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, _ := made(t, c.query, day)
+			must.True(t, r.Total.Requests == c.want, "it counts %d requests, not %d", r.Total.Requests, c.want)
+		})
+	}
+}
+
 func TestHeed_AVerdictThatCameLateAndOneThatWasTakenBackCountOnce(t *testing.T) {
 	r := newRecord(t)
 	who := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")

@@ -102,3 +102,26 @@ func sizeOf(t *testing.T, path string) int64 {
 	info := must.Get(os.Stat(path))(t)
 	return info.Size()
 }
+
+// What programs do that keep the rules of SQLite is no damage: a file that VACUUM has made
+// smaller, and a log that a checkpoint has emptied.
+func TestHeed_OtherProgramsMayVacuumAndCheckpoint(t *testing.T) {
+	t.Parallel()
+	b := newBeset(t, 5)
+	other := holding(t, b.path, "CREATE TABLE large AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 3000) SELECT hex(randomblob(500)) FROM c; PRAGMA wal_checkpoint(TRUNCATE);")
+	b.decide(5)
+	b.complete(true)
+	before := sizeOf(t, b.path)
+	for _, sql := range []string{"DROP TABLE large;", "VACUUM;", "PRAGMA wal_checkpoint(TRUNCATE);", "VACUUM; PRAGMA wal_checkpoint(RESTART);", "PRAGMA wal_checkpoint(TRUNCATE);"} {
+		other.do(sql)
+		b.decide(5)
+		b.complete(true)
+	}
+	after := sizeOf(t, b.path)
+	must.True(t, after < before, "the file has %d octets, before %d", after, before)
+	_, n := b.Healings()
+	must.True(t, n == 0 && b.accepted == 35, "%d healings, %d accepted", n, b.accepted)
+	other.end()
+	b.ended()
+	must.True(t, b.log.Len() == 0, "the log has %s", &b.log)
+}

@@ -41,6 +41,7 @@ func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 	all.Wait()
 	_, err := p.Drop(t.Context(), tag)
 	must.True(t, err == fleet.ErrAway, "dropped: %v", err)
+	must.Equal(t, p.Tags(t.Context(), func(string) bool { return true }), fleet.ErrAway, "tags were read")
 	h := store.Health()
 	must.True(t, h.Away && h.Outages == 1 && h.Missed >= 200 && h.Why != "" && h.Hosts == server.Addr, "health %+v", h)
 	server.Restart()

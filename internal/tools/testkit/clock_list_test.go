@@ -61,7 +61,6 @@ var timeCompared = map[string]string{
 	"internal/pace/fleet/lanes_test.go TestHeed_ATurnBeginsWithItsStart":                           "least: a delay follows the start",
 	"internal/pace/fleet/lanes_test.go TestHeed_ATurnThatIsHeldLongIsKept":                         "loop: holds a turn for longer than a lease",
 	"internal/pace/fleet/lanes_test.go TestHeed_NoBurstAfterAStoreHasStartedAgain":                 "least: a delay after the start of a store",
-	"internal/pace/fleet/lanes_test.go TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair":            "setting: how long the store keeps a key",
 	"internal/pace/fleet/lanes_test.go TestHeed_WhatASiteAsksForHoldsAllHeeds":                     "setting: a pause of an hour, less a minute",
 	"internal/pace/fleet/lanes_test.go TestHeed_WhatTheStoreHasLostIsSentAgain":                    "setting: a pause of an hour, less a minute",
 	"internal/pace/fleet/lanes_test.go TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll":        "least: a delay after the return of a store",

@@ -111,7 +111,7 @@ func askingSquid(binary string) func(context.Context, workload, place) (*exec.Cm
 		if err != nil {
 			return nil, err
 		}
-		args := append([]string{"sh", "-c", `n=$1; shift; setpriv --pdeathsig TERM "$@" & until ss -ltn 2>/dev/null | grep -q "$n"; do sleep 0.05; done; shift $#; exec "$SQUID" -N -n "bench$PORT" -f "$CONF"`, "sh", asked}, judge.Args...)
+		args := append([]string{"sh", "-c", `n=$1; shift; ("$@" & tail --pid=$$ -f /dev/null; kill $!) & until ss -ltn 2>/dev/null | grep -q "$n"; do sleep 0.05; done; shift $#; exec "$SQUID" -N -n "bench$PORT" -f "$CONF"`, "sh", asked}, judge.Args...)
 		_, port, _ := net.SplitHostPort(asked)
 		cmd.Path, cmd.Args, cmd.SysProcAttr = "/bin/sh", args, nil // Squid itself becomes the user proxy
 		cmd.Env = append(judge.Env, "SQUID="+program("squid"), "PORT="+port, "CONF="+filepath.Join(at.dir, "squid.conf"))

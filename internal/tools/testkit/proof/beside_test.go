@@ -34,10 +34,11 @@ var besides = []struct {
 	{name: "rsync", shell: `rsync --inplace --checksum $DB* $AWAY/`},
 	{name: "a scanner", shell: `find $(dirname $DB) -type f -exec sha256sum {} + > $AWAY/sums`},
 	{name: "BEGIN EXCLUSIVE", shell: `sqlite3 -cmd '.timeout 5000' $DB 'BEGIN EXCLUSIVE' '.shell sleep 0.2' COMMIT`},
-	{name: "a browser that writes", shell: `sqlite3 -cmd '.timeout 5000' $DB 'BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS notes (text); INSERT INTO notes VALUES (hex(randomblob(3000)))' '.shell sleep 0.1' COMMIT 'DROP TABLE notes'`},
 	{name: "rm -wal", shell: `rm $DB-wal`, removes: true},
 	{name: "rm -shm", shell: `rm $DB-shm`, removes: true},
 	{name: "a reader without locks", shell: `sqlite3 -vfs unix-none $DB 'PRAGMA locking_mode = EXCLUSIVE' 'SELECT count(*) FROM decisions'`, removes: true},
+	// It comes last: without the log that has heed's next commit, heed cannot know what another program has changed.
+	{name: "a browser that writes", shell: `sqlite3 -cmd '.timeout 5000' $DB 'BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS notes (text); INSERT INTO notes VALUES (hex(randomblob(3000)))' '.shell sleep 0.1' COMMIT 'DROP TABLE notes'`},
 }
 
 // run runs the shell once.

@@ -100,12 +100,12 @@ func (w *Writer) Same(q *Request, body io.Reader) error {
 	return w.HTTP.End(nil)
 }
 
-// endDelay is how long the end of a body waits that Response writes in place of a request: Squid
-// 5.7 takes a body for one that was cut off if its end arrives with it, and closes the connection
-// of its client behind it.
+// endDelay is the time between the body of an answer to REQMOD and the last chunk. Squid 5.7 treats
+// a body that arrives together with its last chunk as truncated, and closes the client's connection.
 const endDelay = 20 * time.Millisecond
 
 // Response answers q with an HTTP answer for its client in place of the request, or of its answer.
+// For REQMOD it returns endDelay after the body was written.
 func (w *Writer) Response(q *Request, status int, header http.Header, body []byte) error {
 	m := http1.Message{Status: status, Phrase: http.StatusText(status), Header: header, Length: int64(len(body)), Framing: http1.Sized}
 	if !http1.HasBody(q.HTTP.Method, status) {

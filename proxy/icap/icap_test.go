@@ -103,8 +103,8 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// The end of a refusal's body comes after the rest, by itself.
-func TestResponse_TheEndOfABodyComesByItself(t *testing.T) {
+// The last chunk of a refusal is written separately.
+func TestResponse_TheLastChunkIsWrittenSeparately(t *testing.T) {
 	var sent writes
 	w := Writer{HTTP: http1.Writer{To: &sent}, Service: Service{Tag: "t"}}
 	err := w.Response(&Request{Method: Reqmod, HTTP: http1.Head{Method: "GET"}}, 403, http.Header{}, []byte("no"))

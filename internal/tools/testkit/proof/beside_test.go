@@ -37,7 +37,7 @@ var besides = []struct {
 	{name: "rm -wal", shell: `rm $DB-wal`, removes: true},
 	{name: "rm -shm", shell: `rm $DB-shm`, removes: true},
 	{name: "a reader without locks", shell: `sqlite3 -vfs unix-none $DB 'PRAGMA locking_mode = EXCLUSIVE' 'SELECT count(*) FROM decisions'`, removes: true},
-	// It comes last: without the log that has heed's next commit, heed cannot know what another program has changed.
+	// The last one: if its commit were the last in audit.db when the write-ahead log is removed, heed would refuse until a restart.
 	{name: "a browser that writes", shell: `sqlite3 -cmd '.timeout 5000' $DB 'BEGIN IMMEDIATE; CREATE TABLE IF NOT EXISTS notes (text); INSERT INTO notes VALUES (hex(randomblob(3000)))' '.shell sleep 0.1' COMMIT 'DROP TABLE notes'`},
 }
 

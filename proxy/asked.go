@@ -50,7 +50,8 @@ type Asked struct {
 	Questions *Questions
 }
 
-// Questions are the numbers of questions by their answers, since a listener was opened.
+// Questions are the numbers of questions by their answers, since a listener was opened. A
+// question counts once: as Refused also where only the answer of the site was refused.
 type Questions struct{ Allowed, Refused, Faulty atomic.Int64 }
 
 // count counts a question that may pass, or, with a fault, cannot be understood.
@@ -133,7 +134,10 @@ func (p *Proxy) authorize(c *clientConn, w http.ResponseWriter, r *http.Request)
 // proxy at c itself. The answer is written to w: 200 means that the request may pass. A fetch of
 // heed's own may, and is recorded where it is made.
 func (p *Proxy) ask(c *clientConn, q *asking, w http.ResponseWriter, asked *http.Request, client netip.AddrPort, user string) {
-	defer func() { c.asks.Questions.count(q.permitted, q.fault.reason == rules.ReasonMalformed) }()
+	defer func() {
+		allowed := q.permitted && (q.awaits == nil || !q.awaits.refused)
+		c.asks.Questions.count(allowed, q.fault.reason == rules.ReasonMalformed)
+	}()
 	fetch := asked.Header[upstream.OwnField]
 	delete(asked.Header, upstream.OwnField)
 	own := &clientConn{Conn: c.Conn, proxy: p, counted: c.counted, client: c.client, asked: q}

@@ -23,6 +23,7 @@ type awaited struct {
 	ended          chan struct{}       // closed when the record is complete
 	whole          bool                // nothing failed until then
 	passes         bool                // the answer may reach the client
+	refused        bool                // it may not, for what it states
 	refusal        *heldAnswer         // else this does
 }
 
@@ -98,8 +99,9 @@ func (x *delivery) await(r *http.Request, a *awaited) *http.Response {
 	x.entry.Outcome.Elsewhere = false
 	x.saw(resp)
 	x.download = downloadBody{ReadCloser: resp.Body, of: x, resp: resp}
-	if refused := x.readUse(r, resp); x.refusal != nil {
-		return refused
+	if own := x.readUse(r, resp); x.refusal != nil {
+		a.refused = true
+		return own
 	}
 	x.download = downloadBody{}
 	a.passes = true

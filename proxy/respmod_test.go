@@ -38,7 +38,8 @@ func decisionIn(all string) string {
 // does.
 func TestRespmod_AnAnswerEndsTheRecordOfItsRequestOnce(t *testing.T) {
 	r := newRig(t, hello, purposeOf(signal.PurposeTraining))
-	addr := r.serveICAP()
+	var questions Questions
+	addr := r.serveICAP(func(a *Asked) { a.Questions = &questions })
 	page := getOf("http://site.test/page")
 	status, all := r.onICAP(addr, reqmod(page, keeps, from7, brings))
 	id := decisionIn(all)
@@ -77,6 +78,8 @@ func TestRespmod_AnAnswerEndsTheRecordOfItsRequestOnce(t *testing.T) {
 	withheld := r.records.await(t, "the reserved one", func(e *audit.Entry) bool { return e.Withheld() })
 	must.True(t, withheld.Outcome.SiteStatus == 200 && withheld.Outcome.Status == 403 && !withheld.Outcome.Elsewhere,
 		"it is recorded as %+v", withheld.Outcome)
+	must.Equal(t, [...]int64{questions.Allowed.Load(), questions.Refused.Load(), questions.Faulty.Load()}, [...]int64{1, 1, 8},
+		"questions allowed, refused, faulty")
 }
 
 // Of a client without a purpose no answer is awaited: it passes, and the record says that it was

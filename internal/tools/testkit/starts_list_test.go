@@ -1,6 +1,6 @@
 package testkit
 
-// started are the goroutines and timers that start where the octets of clients, sites and
+// started are the goroutines, timers and waits that start where the octets of clients, sites and
 // stores are handled, by file, function and call, each with what bounds how many there are
 // at a time.
 var started = map[string]string{
@@ -8,6 +8,7 @@ var started = map[string]string{
 	"cache/fleet.go Cache.changed rechecks.Go":                       "maxRechecks",
 	"cache/body.go job.readPage time.AfterFunc":                      "the fetches that the limiter lets run",
 	"cache/limiter.go fetchLimiter.admitLocked time.AfterFunc":       "the fetches that the limiter lets run",
+	"cache/fleet.go Cache.lease time.Sleep":                          "one for each origin and name of a client whose rules a request waits for",
 	"cache/policyfile/file.go Open go":                               "one for each file",
 	"cache/policyfile/file.go File.write time.After":                 "one for each file",
 	"internal/pace/fleet/dial.go storeDialer.dialMaster go":          "the Sentinels in the settings, for each connection of the client to the store",
@@ -38,6 +39,7 @@ var started = map[string]string{
 	"proxy/shutdown.go Proxy.Shutdown go":                            "one, at the end",
 	"proxy/shutdown.go poll time.NewTicker":                          "one, at the end",
 	"proxy/icap.go icapConn.serve context.AfterFunc":                 "one for each connection",
+	"proxy/icap/answer.go Writer.Response time.Sleep":                "one for each connection",
 	"proxy/icap.go icapConn.watch time.AfterFunc":                    "one for each connection",
 	"proxy/respmod.go delivery.await time.NewTimer":                  "one for each request, which its client's limits bound",
 	"proxy/respmod.go icapConn.askAwaiting go":                       "one for each request, which its client's limits bound",

@@ -49,12 +49,12 @@ func TestHouse_EveryGoroutineAndTimerHasALimit(t *testing.T) {
 	}
 }
 
-// startsOf calls report for each goroutine and timer that the body of f starts.
+// startsOf calls report for each goroutine, timer and wait that the body of f starts.
 func startsOf(f *ast.FuncDecl, report func(what string)) {
 	if f.Body == nil {
 		return
 	}
-	timers := map[string]bool{"time.AfterFunc": true, "time.After": true, "time.Tick": true, "time.NewTimer": true, "time.NewTicker": true, "context.AfterFunc": true}
+	timers := map[string]bool{"time.AfterFunc": true, "time.After": true, "time.Tick": true, "time.NewTimer": true, "time.NewTicker": true, "context.AfterFunc": true, "time.Sleep": true}
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:

@@ -74,15 +74,21 @@ func (d *decoder) note(path string, err error) {
 	}
 }
 
-func (d *decoder) oneOf(path, value string, valid ...string) {
+// oneOf reports a value that is not among valid, and returns whether it is.
+func (d *decoder) oneOf(path, value string, valid ...string) (known bool) {
 	if slices.Contains(valid, value) {
-		return
+		return true
 	}
 	hint := "write one of " + strings.Join(valid, ", ")
 	if near := console.Nearest(value, valid); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	d.problem(path, "%s = %q is not known; %s", path, value, hint)
+	if value == "" {
+		d.problem(path, "%s has no value; %s", path, hint)
+	} else {
+		d.problem(path, "%s = %q is not known; %s", path, value, hint)
+	}
+	return false
 }
 
 // oneOfOrNone is oneOf for a value that may be empty.

@@ -59,13 +59,13 @@ func (c *Config) checkListeners(d *decoder) {
 			d.problem("listener.address", "listener.address: heed listens on %q already; each listener needs a separate port", l.Address)
 		}
 		seen[l.Address] = true
-		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy, ListenerAuthorize, ListenerICAP)
+		known := d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy, ListenerAuthorize, ListenerICAP)
 		d.peers("listener.proxy_protocol", "load balancers", l.ProxyProtocol)
 		d.oneOfOrNone("listener.other", l.Other, OtherRefuse, OtherTunnel)
 		d.oneOfOrNone("listener.purposes", l.Purposes, PurposesRefuse, PurposesAllow)
 		d.peers("listener.trust", "proxies", l.Trust)
 		d.oneOfOrNone("listener.connect", l.Connect, ConnectRefuse, ConnectBumped)
-		if l.Connect != "" && l.Mode != ListenerICAP {
+		if known && l.Connect != "" && l.Mode != ListenerICAP {
 			d.problem("listener.connect", "listener.connect is for mode = %q; this [[listener]] has mode = %q", ListenerICAP, l.Mode)
 		}
 		if l.MaxWait != nil && *l.MaxWait > maxWait {
@@ -76,8 +76,8 @@ func (c *Config) checkListeners(d *decoder) {
 			d.problem("listener.trust", "a [[listener]] with mode = %q has no trust; name the addresses of the proxies that ask, such as trust = [\"127.0.0.1\"]", l.Mode)
 		case asked && l.Other != "":
 			d.problem("listener.other", "listener.other is for connections that are redirected; mode = %q has none", l.Mode)
-		case !asked && (len(l.Trust) > 0 || l.MaxWait != nil || l.Purposes != ""):
-			d.problem("listener.trust", "trust, max_wait and purposes are for a [[listener]] with mode = %q, on which other proxies ask; this one has mode = %q", ListenerAuthorize, l.Mode)
+		case known && !asked && (len(l.Trust) > 0 || l.MaxWait != nil || l.Purposes != ""):
+			d.problem("listener.trust", "trust, max_wait and purposes are for a [[listener]] with mode = %q or %q, on which other proxies ask; this one has mode = %q", ListenerAuthorize, ListenerICAP, l.Mode)
 		}
 	}
 }

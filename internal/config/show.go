@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,10 +25,12 @@ func suggest(full string, t reflect.Type, path string) (hint, meant string) {
 			return fmt.Sprintf("did you mean %q?", name), name
 		}
 	}
-	for _, name := range keyNames(reflect.TypeFor[Config](), "") {
+	all := keyNames(reflect.TypeFor[Config](), "")
+	for _, name := range all {
 		table, key := cutLast(name)
+		isTable := slices.ContainsFunc(all, func(other string) bool { return strings.HasPrefix(other, name+".") })
 		switch {
-		case key != leaf:
+		case key != leaf || isTable:
 		case table == "":
 			return fmt.Sprintf("%q belongs above the first [table]", key), name
 		case isArray(table):

@@ -226,7 +226,11 @@ func askedOf(r *http.Request) (asked *http.Request, client netip.AddrPort, fault
 	for i, name := range names {
 		lines := r.Header[name]
 		if len(lines) != 1 || lines[0] == "" {
-			return nil, client, fmt.Sprintf("the question has %d fields %s, and needs one: what the proxy sends is in heed help other-proxies", len(lines), name)
+			has := fmt.Sprintf("%d fields %s", len(lines), name)
+			if len(lines) == 1 {
+				has = "an empty " + name
+			}
+			return nil, client, "the question has " + has + ", and needs one: what the proxy sends is in heed help other-proxies"
 		}
 		*values[i] = lines[0]
 	}

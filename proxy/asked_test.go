@@ -112,6 +112,7 @@ func TestAsked_WhatIsNoQuestionIsRefused(t *testing.T) {
 		"another scheme":  append([]string{"X-Forwarded-Method: GET", "X-Forwarded-Proto: ftp"}, whole[2:]...),
 		"an absolute URL": asks("http://other.test/page"),
 		"no path":         asks("page"),
+		"an empty target": asks(""),
 		"a user":          {"X-Forwarded-Method: GET", "X-Forwarded-Proto: http", "X-Forwarded-Host: ann@site.test", "X-Forwarded-Uri: /page"},
 		"a host and path": {"X-Forwarded-Method: GET", "X-Forwarded-Proto: http", "X-Forwarded-Host: site.test/x", "X-Forwarded-Uri: /page"},
 		"a tunnel":        append([]string{"X-Forwarded-Method: CONNECT"}, whole[1:]...),
@@ -121,13 +122,14 @@ func TestAsked_WhatIsNoQuestionIsRefused(t *testing.T) {
 		"no token":        append([]string{"X-Forwarded-Method: G T"}, whole[1:]...),
 	} {
 		resp := r.authorized(addr, "/authorize", header...)
-		must.True(t, resp.StatusCode == 400, "%s: %s, want 400", name, resp.Status)
+		says := map[string]string{"an empty target": "an empty X-Forwarded-Uri", "two hosts": "2 fields X-Forwarded-Host"}[name]
+		must.True(t, resp.StatusCode == 400 && strings.Contains(resp.Status, says), "%s: %s, want 400 and %q", name, resp.Status, says)
 	}
 	for _, path := range []string{"/", "/authorize/", "/Authorize", "/envoy", "/envoy/page", "http://site.test/page"} {
 		resp := r.authorized(addr, path)
 		must.True(t, resp.StatusCode == 400, "%s: %s, want 400", path, resp.Status)
 	}
-	testkit.Until(t, "22 records", func() bool { return len(r.records.all()) == 22 })
+	testkit.Until(t, "23 records", func() bool { return len(r.records.all()) == 23 })
 	stranger := r.serveAuthorize(func(a *Asked) { a.Trust = func() []netip.Prefix { return nil } })
 	resp := r.authorized(stranger, "/authorize", whole...)
 	must.True(t, resp.StatusCode == 403, "a proxy that is not in trust got %s", resp.Status)

@@ -66,13 +66,13 @@ var oddHellos = map[string]struct {
 	extensions []extension
 	host, want string // host: as it is recorded
 }{
-	"final dot":         {[]extension{namesOf("site.test.")}, "site.test.", `the TLS hello names "site.test." with a final dot, which RFC 6066 §3 forbids; write the host without the dot`},
-	"empty name":        {[]extension{namesOf("")}, "site.test", "the TLS hello has an empty server name (RFC 6066 §3)"},
-	"no name":           {[]extension{namesOf()}, "site.test", "the TLS hello has a server_name extension without a name (RFC 6066 §3)"},
-	"empty extension":   {[]extension{{extServerName, ""}}, "site.test", "the TLS hello has a server_name extension without a name (RFC 6066 §3)"},
-	"two names":         {[]extension{namesOf("site.test", "site.test")}, "site.test", "the TLS hello names several hosts (RFC 6066 §3)"},
-	"twice":             {[]extension{namesOf("site.test"), {23, ""}, {23, ""}}, "site.test", "the TLS hello has the extension 23 twice (RFC 8446 §4.2)"},
-	"server name twice": {[]extension{namesOf("site.test"), namesOf("site.test")}, "site.test", "the TLS hello has the extension 0 twice (RFC 8446 §4.2)"},
+	"final dot":         {[]extension{namesOf("site.test.")}, "site.test.", `the TLS hello names "site.test." with a final dot, which RFC 6066, section 3, forbids; write the host without the dot`},
+	"empty name":        {[]extension{namesOf("")}, "site.test", "the TLS hello has an empty server name (RFC 6066, section 3)"},
+	"no name":           {[]extension{namesOf()}, "site.test", "the TLS hello has a server_name extension without a name (RFC 6066, section 3)"},
+	"empty extension":   {[]extension{{extServerName, ""}}, "site.test", "the TLS hello has a server_name extension without a name (RFC 6066, section 3)"},
+	"two names":         {[]extension{namesOf("site.test", "site.test")}, "site.test", "the TLS hello names several hosts (RFC 6066, section 3)"},
+	"twice":             {[]extension{namesOf("site.test"), {23, ""}, {23, ""}}, "site.test", "the TLS hello has the extension 23 twice (RFC 8446, section 4.2)"},
+	"server name twice": {[]extension{namesOf("site.test"), namesOf("site.test")}, "site.test", "the TLS hello has the extension 0 twice (RFC 8446, section 4.2)"},
 	"no curves":         {[]extension{namesOf("site.test"), {10, "\x00\x00"}}, "site.test", "the TLS hello breaks its standard: local error: tls: error decoding message"},
 }
 

@@ -192,7 +192,7 @@ func parseHello(s cryptobyte.String) *clientHello {
 			return nil
 		}
 		if slices.Contains(seen, id) {
-			h.broken("has the extension " + strconv.Itoa(int(id)) + " twice (RFC 8446 §4.2)")
+			h.broken("has the extension " + strconv.Itoa(int(id)) + " twice (RFC 8446, section 4.2)")
 		}
 		if seen = append(seen, id); id == extServerName && !h.addNames(data) {
 			return nil
@@ -208,7 +208,7 @@ func (h *clientHello) addNames(data cryptobyte.String) bool {
 		return false
 	}
 	if list.Empty() {
-		h.broken("has a server_name extension without a name (RFC 6066 §3)")
+		h.broken("has a server_name extension without a name (RFC 6066, section 3)")
 	}
 	for !list.Empty() {
 		var kind uint8
@@ -220,12 +220,12 @@ func (h *clientHello) addNames(data cryptobyte.String) bool {
 		case kind != typeHostName:
 			continue
 		case name.Empty():
-			h.broken("has an empty server name (RFC 6066 §3)")
+			h.broken("has an empty server name (RFC 6066, section 3)")
 			continue
 		case len(h.names) > 0:
-			h.broken("names several hosts (RFC 6066 §3)")
+			h.broken("names several hosts (RFC 6066, section 3)")
 		case bytes.HasSuffix(name, []byte(".")):
-			h.broken("names " + safetext.Quote(string(name)) + " with a final dot, which RFC 6066 §3 forbids; write the host without the dot")
+			h.broken("names " + safetext.Quote(string(name)) + " with a final dot, which RFC 6066, section 3, forbids; write the host without the dot")
 		}
 		h.names = append(h.names, string(name))
 	}

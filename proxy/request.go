@@ -113,7 +113,7 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 		return malformed("HTTP/2 is spoken inside TLS only")
 	}
 	if !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 alone lets such a method through
-		return malformed("the method is not a token (RFC 9110 §9.1)")
+		return malformed("the method is not a token (RFC 9110, section 9.1)")
 	}
 	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
 		return malformed("the request target is neither an absolute URL nor a path")
@@ -209,7 +209,7 @@ func (q *request) setOrigin(o rules.Origin) { q.origin, q.host = o, o.Authority(
 func checkFields(r *http.Request, name string) denial {
 	http1.ExpectTrailer(r)
 	if http1.IsWebSocket(r.Header) && hasBody(r) {
-		return malformed("a WebSocket handshake has no body (RFC 6455 §4.1)")
+		return malformed("a WebSocket handshake has no body (RFC 6455, section 4.1)")
 	}
 	if http1.InVia(r.Header, name) {
 		return denial{reason: rules.ReasonLoop, detail: "the request has come through this proxy before"}

@@ -66,7 +66,8 @@ func readCommit(l layout, chain *cursor) (*commit, error) {
 			*to, _ = chain.values[int(lastTable)+8+i].([]byte)
 		}
 	}
-	if copy(c.hash[:], hash); len(hash) != len(c.hash) || !bytes.Equal(c.row(l).octets, chain.row) {
+	// Nor may one be hashed as another: HMAC fills its key up with zeros.
+	if copy(c.hash[:], hash); len(hash) != len(c.hash) || l >= treed && len(c.salt) != saltSize || !bytes.Equal(c.row(l).octets, chain.row) {
 		return c, damaged(c, commits, c.n, isStrange)
 	}
 	return c, nil

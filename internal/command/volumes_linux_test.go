@@ -19,13 +19,12 @@ import (
 
 // pod is a user and the groups under which a platform runs heed, and a volume of it.
 type pod struct {
-	t         *testing.T
-	uid, gid  uint32
-	fsGroup   int
-	volume    string
-	state     string
-	program   string // heed, where the user can run it
-	variables []string
+	t        *testing.T
+	uid, gid uint32
+	fsGroup  int
+	volume   string
+	state    string
+	program  string // heed, where the user can run it
 }
 
 // newPod makes a volume as a platform does: it belongs to root and, with the setgid bit, to a

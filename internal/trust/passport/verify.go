@@ -52,7 +52,7 @@ var (
 
 	errForm  = errors.New("Signature-Input is not in the form that heed writes; verify signatures of other signers with their own tools")
 	errAgent = errors.New("Signature-Agent does not have the URL that the signature covers")
-	errValue = errors.New("Signature has no value for the signature in Signature-Input")
+	errValue = errors.New("the field Signature has no value for the signature in Signature-Input")
 )
 
 // A member of Signature-Input as base.build writes it, with any label: its label, what it
